@@ -67,10 +67,12 @@ impl For {
         let are_free = nr.is_some_and(|nr| ahead.all + 1 < nr / 2);
         let wbt = context.queue("wbt_lat_usec").is_some_and(|us| us > 0);
         let groups = context.has_io_cost() || context.io_latency().next().is_some();
-        match are_free {
-            true if wbt && r.is_write() => For::Wbt,
-            true if groups => For::Group,
-            _ => For::Request,
+        if are_free && wbt && r.is_write() {
+            For::Wbt
+        } else if are_free && groups {
+            For::Group
+        } else {
+            For::Request
         }
     }
 }
