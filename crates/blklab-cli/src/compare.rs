@@ -5,10 +5,11 @@ use crate::Outcome;
 use crate::args::{CompareArgs, PlainFormat};
 use crate::histogram;
 use crate::output::{Output, bytes, count, cut, hanging, per_second, time};
+use crate::progress::Progress;
 use anyhow::{Result, bail};
 use blklab::compare::{
-    Basis, Change, Comparison, Difference, FindingSum, MetricChange, Options, RowChange, Side,
-    compare as compare_sides, sides,
+    Basis, Change, Comparison, Difference, FindingSum, MetricChange, Options, Recordings,
+    RowChange, Side, compare as compare_sides,
 };
 use blklab::metric::{self, Unit};
 use std::io::Write;
@@ -20,7 +21,11 @@ pub(crate) fn compare(a: &CompareArgs) -> Result<Outcome> {
     let options = Options::new(&a.paths, a.bios, &a.metric);
     let options = options.map_err(|err| err.in_file("--metric"))?;
     let mut output = Output::open(a.output.as_deref())?;
-    let mut sides = sides(&a.paths, &blklab::catalogue(), &options)?;
+    let recordings = Recordings::find(&a.paths, &blklab::catalogue())?;
+    let progress = Progress::new(recordings.count());
+    let sides = recordings.read(&options, || progress.step());
+    progress.finish();
+    let mut sides = sides?;
     let base = base(a, &sides)?;
     let before = sides.remove(base);
     let compared = sides

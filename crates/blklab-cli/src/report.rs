@@ -5,13 +5,14 @@ use crate::Outcome;
 use crate::again::Known;
 use crate::args::{ReportArgs, ReportFormat};
 use crate::output::Output;
-use crate::progress::Watcher;
+use crate::progress::{Progress, Watcher};
 use anyhow::{Context as _, Result, bail};
-use blklab::TraceFile;
 use blklab::explain::{Request, Survey};
 use blklab::outputs::{Claims, check_folder, check_replaceable, make_folder, write_file};
+use blklab::parallel;
 use blklab::run_directory::{RunDir, is_run, is_trace, runs_in};
 use blklab::scheduler::Schedulers;
+use blklab::{ReadCounts, TraceFile};
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
 use blklab_report::reproduced::{self, Reproduced};
@@ -41,13 +42,7 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
             .for_each(|input| claims.reads(&input.read_file()));
         claims.writes(path, "--output")?;
     }
-    let shown = shown_max(inputs.len());
-    let labels = labels(&inputs);
-    let mut members = Vec::new();
-    for (input, label) in inputs.iter().zip(&labels) {
-        members.push(input.read(label, shown, a, schedulers)?);
-    }
-    let report = Report::new(members);
+    let report = Report::new(members(&inputs, a, schedulers)?);
     if write_charts(a, || charts::all(&report))? && a.output.is_none() {
         return Ok(Outcome::Done);
     }
@@ -57,6 +52,29 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
     }
     out.commit()?;
     Ok(Outcome::Done)
+}
+
+/// What is to be shown of each, read by as many at a time as there are cores.
+fn members(inputs: &[Input], a: &ReportArgs, schedulers: Schedulers) -> Result<Vec<Member>> {
+    let shown = shown_max(inputs.len());
+    let labels = labels(inputs);
+    let labelled: Vec<(&Input, &String)> = inputs.iter().zip(&labels).collect();
+    let progress = (inputs.len() > 1).then(|| Progress::new(inputs.len()));
+    let read = parallel::map(&labelled, parallel::cores(), |(input, label)| {
+        let read = input.read(label, shown, a, schedulers, progress.is_none());
+        progress.iter().for_each(Progress::step);
+        read
+    });
+    if let Some(progress) = progress {
+        progress.finish();
+    }
+    let mut members = Vec::new();
+    for (input, read) in inputs.iter().zip(read) {
+        let (member, counts) = read?;
+        crate::source::report_damage(&input.path, &counts);
+        members.push(member);
+    }
+    Ok(members)
 }
 
 /// The result of `blklab reproduce`, if that is what is named: no trace begins as JSON does.
@@ -202,13 +220,15 @@ impl Input {
         }
     }
 
+    /// What is to be shown, and what was found on the way; with a bar of its own if it is alone.
     fn read(
         &self,
         label: &str,
         shown: usize,
         a: &ReportArgs,
         schedulers: Schedulers,
-    ) -> Result<Member> {
+        is_alone: bool,
+    ) -> Result<(Member, ReadCounts)> {
         let source = self.path.display().to_string();
         let known = Known::new(&self.path, &a.stack, schedulers)?;
         let mut survey = Survey::default();
@@ -218,7 +238,7 @@ impl Input {
             Some(run) => run.events()?,
             None => TraceFile::open(&self.path)?,
         };
-        let watched = Watcher::reading(events.progress());
+        let watched = is_alone.then(|| Watcher::reading(events.progress()));
         let asked = Asked {
             label,
             source: &source,
@@ -230,7 +250,7 @@ impl Input {
             None => member::of_trace(&mut events, asked, &mut survey)?,
         };
         drop(watched);
-        crate::source::report_damage(&self.path, events.counts());
+        let counts = events.counts().clone();
         let request = Request {
             worst: WORST,
             wanted: BTreeSet::new(),
@@ -243,6 +263,6 @@ impl Input {
             }
             member.not_re_enacted = again.not_re_enacted;
         }
-        Ok(member)
+        Ok((member, counts))
     }
 }

@@ -3,7 +3,7 @@
 //! was different about the experiments.
 //!
 //! A *side* is what was measured together: the repetitions of an experiment, or a trace.
-//! [`sides`] reads them from run directories, folders of these, and traces;
+//! [`Recordings`] finds and reads them in run directories, folders of these, and traces;
 //! [`compare`] compares one with another. Numbers, intervals and verdicts are those of
 //! [`blklab_compare`].
 
@@ -20,7 +20,7 @@ pub use blklab_compare::{Aim, CONFIDENCE, Change, Verdict};
 pub use differences::Difference;
 pub use events::FirstDifference;
 pub use figures::Column;
-pub use read::{Basis, FindingSum, Run, Side, sides};
+pub use read::{Basis, FindingSum, Recordings, Run, Side};
 pub use widths::widths;
 pub use windows::WarmUp;
 

@@ -4,7 +4,7 @@
 use super::Options;
 use super::figures::Source;
 use super::windows::{WarmUp, Windows};
-use crate::record::RunRecord;
+use crate::parallel;
 use crate::run_directory::{RunDir, is_run, is_trace, runs_in};
 use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
@@ -73,39 +73,78 @@ impl FindingSum {
     }
 }
 
-/// A run directory and the record in it, before its events are read.
-struct Found {
-    dir: RunDir,
-    path: PathBuf,
+/// What becomes a side, before its events are read.
+struct Planned {
+    name: String,
+    recordings: Vec<Recording>,
 }
 
-/// The sides of some run directories, folders of run directories, and traces: one for each
+/// Where events are.
+enum Recording {
+    /// In a run directory.
+    Run { dir: Box<RunDir>, path: PathBuf },
+    /// In a trace of whatever origin.
+    Trace(PathBuf),
+}
+
+/// What some run directories, folders of run directories, and traces hold: a side for each
 /// label of a folder, in the order of the matrix, and one for each of the others.
-///
-/// # Errors
-/// If something cannot be read or is none of these.
-pub fn sides(
-    paths: &[PathBuf],
-    catalogue: &Catalogue,
-    options: &Options,
-) -> Result<Vec<Side>, ExperimentError> {
-    let mut sides = Vec::new();
-    for path in paths {
-        let prefix = (paths.len() > 1).then(|| name_of(path));
-        if is_trace(path) {
-            sides.push(of_trace(path)?);
-        } else if is_run(path) {
-            let dir = RunDir::open(path, catalogue)?;
-            let found = Found {
-                dir,
-                path: path.clone(),
-            };
-            sides.push(of_runs(&name_of(path), vec![found], options)?);
-        } else {
-            sides.extend(of_folder(path, prefix.as_deref(), catalogue, options)?);
+pub struct Recordings(Vec<Planned>);
+
+impl Recordings {
+    /// Finds them, and reads what stands in run directories beside their events.
+    ///
+    /// # Errors
+    /// If something cannot be read or is none of these.
+    pub fn find(paths: &[PathBuf], catalogue: &Catalogue) -> Result<Recordings, ExperimentError> {
+        let mut planned = Vec::new();
+        for path in paths {
+            let prefix = (paths.len() > 1).then(|| name_of(path));
+            if is_trace(path) {
+                planned.push(Planned {
+                    name: name_of(path),
+                    recordings: vec![Recording::Trace(path.clone())],
+                });
+            } else if is_run(path) {
+                planned.push(Planned {
+                    name: name_of(path),
+                    recordings: vec![Recording::run(path.clone(), catalogue)?],
+                });
+            } else {
+                planned.extend(labels_in(path, prefix.as_deref(), catalogue)?);
+            }
         }
+        Ok(Recordings(planned))
     }
-    Ok(sides)
+
+    /// How many runs and traces there are.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|p| p.recordings.len()).sum()
+    }
+
+    /// Reads their events, as many at a time as there are cores, and calls `done` after each.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub fn read(
+        self,
+        options: &Options,
+        done: impl Fn() + Sync,
+    ) -> Result<Vec<Side>, ExperimentError> {
+        let all: Vec<&Recording> = self.0.iter().flat_map(|p| &p.recordings).collect();
+        let read = parallel::map(&all, parallel::cores(), |recording| {
+            let read = recording.read();
+            done();
+            read
+        });
+        let mut read = read.into_iter();
+        let sides = self.0.into_iter().map(|planned| {
+            let own = read.by_ref().take(planned.recordings.len());
+            let own = own.collect::<Result<Vec<Read>, ExperimentError>>()?;
+            Ok(Side::new(planned, &own, options))
+        });
+        sides.collect()
+    }
 }
 
 fn name_of(path: &Path) -> String {
@@ -115,78 +154,101 @@ fn name_of(path: &Path) -> String {
     blklab_types::one_line(name)
 }
 
-fn of_folder(
+/// What a folder holds, by label.
+fn labels_in(
     folder: &Path,
     prefix: Option<&str>,
     catalogue: &Catalogue,
-    options: &Options,
-) -> Result<Vec<Side>, ExperimentError> {
+) -> Result<Vec<Planned>, ExperimentError> {
     let found = runs_in(folder)?.into_iter().map(|path| {
         let dir = RunDir::open(&path, catalogue)?;
-        Ok(Found { dir, path })
+        Ok((dir, path))
     });
-    let mut found = found.collect::<Result<Vec<Found>, ExperimentError>>()?;
-    found.sort_by_key(|f| f.dir.record.place);
-    let mut labels: Vec<(String, Vec<Found>)> = Vec::new();
+    let mut found = found.collect::<Result<Vec<_>, ExperimentError>>()?;
+    found.sort_by_key(|(dir, _)| dir.record.place);
+    let mut labels: Vec<(String, Vec<(RunDir, PathBuf)>)> = Vec::new();
     for run in found {
-        let label = run.dir.record.label.clone();
+        let label = run.0.record.label.clone();
         match labels.iter_mut().find(|(l, _)| *l == label) {
             Some((_, runs)) => runs.push(run),
             None => labels.push((label, vec![run])),
         }
     }
-    let sides = labels.into_iter().map(|(label, mut runs)| {
-        runs.sort_by_key(|f| f.dir.record.repetition);
+    let planned = labels.into_iter().map(|(label, mut runs)| {
+        runs.sort_by_key(|(dir, _)| dir.record.repetition);
         let name = match (prefix, label.as_str()) {
             (Some(prefix), "") => prefix.to_owned(),
             (Some(prefix), label) => format!("{prefix} {label}"),
             (None, "") => name_of(folder),
             (None, label) => label.to_owned(),
         };
-        of_runs(&name, runs, options)
-    });
-    sides.collect()
-}
-
-fn of_runs(name: &str, found: Vec<Found>, options: &Options) -> Result<Side, ExperimentError> {
-    let mut runs = Vec::new();
-    let mut samples = Vec::new();
-    let is_alone = found.len() == 1;
-    for Found { dir, path } in found {
-        let RunRecord { metrics, .. } = &dir.record;
-        let context = context_of(&dir.experiment)?;
-        let read = read(&mut dir.events()?, context)?;
-        if !options.bios {
-            samples.push(Source::of_run(metrics));
-        } else if is_alone {
-            samples.extend(read.windows.batches(&read.report.names));
-        } else {
-            samples.push(read.windows.whole(&read.report.names));
+        let recordings = runs.into_iter();
+        let recordings = recordings.map(|(dir, path)| Recording::Run {
+            dir: Box::new(dir),
+            path,
+        });
+        Planned {
+            name,
+            recordings: recordings.collect(),
         }
-        runs.push(read.run(path, Some(dir.experiment)));
-    }
-    let basis = if options.bios && is_alone {
-        Basis::Batches
-    } else {
-        Basis::Runs
-    };
-    Ok(Side {
-        name: name.to_owned(),
-        runs,
-        basis,
-        samples,
-    })
+    });
+    Ok(planned.collect())
 }
 
-fn of_trace(path: &Path) -> Result<Side, ExperimentError> {
-    let mut input = TraceFile::open(path).map_err(|e| ExperimentError::new(e.to_string()))?;
-    let read = read(&mut input, Context::default())?;
-    Ok(Side {
-        name: name_of(path),
-        samples: read.windows.batches(&read.report.names),
-        runs: vec![read.run(path.to_path_buf(), None)],
-        basis: Basis::Batches,
-    })
+impl Recording {
+    fn run(path: PathBuf, catalogue: &Catalogue) -> Result<Recording, ExperimentError> {
+        let dir = Box::new(RunDir::open(&path, catalogue)?);
+        Ok(Recording::Run { dir, path })
+    }
+
+    fn read(&self) -> Result<Read, ExperimentError> {
+        match self {
+            Recording::Run { dir, .. } => read(&mut dir.events()?, context_of(&dir.experiment)?),
+            Recording::Trace(path) => {
+                let input = TraceFile::open(path);
+                let mut input = input.map_err(|e| ExperimentError::new(e.to_string()))?;
+                read(&mut input, Context::default())
+            }
+        }
+    }
+}
+
+impl Side {
+    /// From what the recordings of a side say, in their order.
+    fn new(planned: Planned, read: &[Read], options: &Options) -> Side {
+        let is_alone = read.len() == 1;
+        let mut runs = Vec::new();
+        let mut samples = Vec::new();
+        let mut basis = Basis::Runs;
+        for (recording, read) in planned.recordings.into_iter().zip(read) {
+            let names = &read.report.names;
+            let (path, experiment) = match recording {
+                Recording::Run { dir, path } => {
+                    if !options.bios {
+                        samples.push(Source::of_run(&dir.record.metrics));
+                    } else if is_alone {
+                        basis = Basis::Batches;
+                        samples.extend(read.windows.batches(names));
+                    } else {
+                        samples.push(read.windows.whole(names));
+                    }
+                    (path, Some(dir.experiment))
+                }
+                Recording::Trace(path) => {
+                    basis = Basis::Batches;
+                    samples.extend(read.windows.batches(names));
+                    (path, None)
+                }
+            };
+            runs.push(read.run(path, experiment));
+        }
+        Side {
+            name: planned.name,
+            runs,
+            basis,
+            samples,
+        }
+    }
 }
 
 /// What the events of a run say.
