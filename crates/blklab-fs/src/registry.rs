@@ -56,6 +56,8 @@ macro_rules! filesystems {
             $($(#[$doc])* $variant($fs),)*
         }
 
+        // Each method is handed on: its default would be what no filesystem does.
+        #[warn(clippy::missing_trait_methods)]
         impl<H: Host> Ops<H> for Mounted {
             type Options = Filesystem;
 
@@ -262,6 +264,20 @@ macro_rules! filesystems {
                 nonblocking: bool,
             ) -> bool {
                 each!(self, $all, fs => fs.write_page(cache, id, page, flags, nonblocking).await)
+            }
+
+            fn keeps_written(
+                &self,
+                state: &mut State,
+                id: FileId,
+                run: &Range<u64>,
+                failed: bool,
+            ) -> bool {
+                each!(self, $all, fs => Ops::<H>::keeps_written(fs, state, id, run, failed))
+            }
+
+            async fn work(&self, cache: &PageCache<H>, work: u64) {
+                each!(self, $all, fs => fs.work(cache, work).await);
             }
 
             fn written(&self, state: &mut State, id: FileId, run: &Range<u64>) {

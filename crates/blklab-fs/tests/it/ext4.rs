@@ -126,6 +126,46 @@ fn fsync_commits_what_the_end_of_a_write_changes() {
     assert_eq!(what, want, "data; commit; nothing but a flush");
 }
 
+/// Commits from when a file of 8 MiB is on its way to the disk; another file's fsync asks for
+/// one, since it was read.
+fn commits_beside_data(release: [u16; 3]) -> usize {
+    let (machine, cache) = mount(release, |o| o.atime = Atime::Strict);
+    let [large, small] = [0, 1].map(|_| {
+        let file = cache.create_empty(None).expect("space");
+        cache.open(file, false).expect("it exists")
+    });
+    let c = cache.clone();
+    machine.task("large", async move {
+        c.spend(Span(SECONDS)).await;
+        c.write(large, 0, 8 * MIB).await.expect("space");
+        c.fdatasync(large).await.expect("no errors");
+    });
+    let c = cache.clone();
+    machine.task("small", async move {
+        c.write(small, 0, 4096).await.expect("space");
+        c.fsync(small).await.expect("no errors");
+        c.spend(Span(SECONDS + 20_000_000)).await;
+        c.read(small, 0, 4096).await.expect("it is cached");
+        c.fsync(small).await.expect("no errors");
+    });
+    machine.run(&cache);
+    let log = writes(&machine);
+    let mut data = log.iter().filter(|s| !in_journal(s) && s.nr_sectors > 8);
+    let first = data.next().expect("data").submitted;
+    let commits = log
+        .iter()
+        .filter(|s| in_journal(s) && s.flags.has(BioFlags::FUA));
+    commits.filter(|s| s.submitted >= first).count()
+}
+
+#[test]
+fn blocks_are_converted_when_their_data_are_on_the_disk() {
+    // Both files are in one transaction, which waits for the data.
+    assert_eq!(commits_beside_data([5, 5, 0]), 1);
+    // It does not, and what the end of the data changes is in the next one.
+    assert_eq!(commits_beside_data([5, 6, 0]), 2);
+}
+
 #[test]
 fn a_disk_that_refuses_barriers_gets_none_any_more() {
     let [a, b, c] = [2, 6, 32];
