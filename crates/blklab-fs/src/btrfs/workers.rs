@@ -141,7 +141,7 @@ impl View<'_, Btrfs> {
         ordered: Option<u64>,
     ) {
         let place = self.files[id.idx()].extents.map(run.start);
-        let sector = place.map_or(0, |(sector, _)| sector);
+        let (sector, _) = place.expect("pages that are written have a place");
         let b = &mut *self.volume;
         let copy = b.pool.space.copy_of(b.page(sector));
         let copy = copy.map(|page| b.sector(page));

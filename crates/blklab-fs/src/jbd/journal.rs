@@ -148,7 +148,8 @@ impl Journal {
     pub(super) fn sector(&self, block: u64) -> u64 {
         let after = self.places.partition_point(|(first, _)| *first <= block);
         let place = after.checked_sub(1).and_then(|i| self.places.get(i));
-        place.map_or(0, |(first, sector)| sector + (block - first) * PAGE_SECTORS)
+        let (first, sector) = place.expect("each block of the journal has a place");
+        sector + (block - first) * PAGE_SECTORS
     }
 
     /// Flags of commit blocks; without a barrier once the disk has refused one.

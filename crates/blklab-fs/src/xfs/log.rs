@@ -178,7 +178,8 @@ impl Log {
         mut finished: impl FnMut(u64, &mut Vec<ItemId>),
     ) -> bool {
         let buffer = &mut self.ring[nth];
-        buffer.pending = buffer.pending.saturating_sub(1);
+        let left = buffer.pending.checked_sub(1);
+        buffer.pending = left.expect("a bio of the buffer was on its way");
         if buffer.pending > 0 {
             return false;
         }
@@ -225,7 +226,8 @@ impl Log {
     /// Bytes that nobody uses or has reserved.
     pub(super) fn free_bytes(&self, tail: u64) -> u64 {
         let used = (self.head - tail) * 512 + self.buffer_bytes;
-        self.size_bytes().saturating_sub(used + self.reserved_bytes)
+        let free = self.size_bytes().checked_sub(used + self.reserved_bytes);
+        free.expect("no more of the log is used than there is")
     }
 
     /// Reserves bytes, or gives them back.
@@ -234,7 +236,8 @@ impl Log {
     }
 
     pub(super) fn unreserve(&mut self, bytes: u64) {
-        self.reserved_bytes = self.reserved_bytes.saturating_sub(bytes);
+        let left = self.reserved_bytes.checked_sub(bytes);
+        self.reserved_bytes = left.expect("what is given back was reserved");
     }
 
     /// The position up to which the tail is pushed when a transaction wants so
