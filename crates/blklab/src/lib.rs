@@ -101,13 +101,14 @@ pub use blklab_experiment::{
 };
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;
-pub use blklab_fiostat::{Ddir, FioResult};
+pub use blklab_fio::run::Failure;
+pub use blklab_fiostat::{Ddir, FioResult, JobLogs, ThreadStat};
 pub use blklab_formats::{FormatError, ReadCounts, TraceFile};
 pub use blklab_kernel::KernelVersion;
 pub use blklab_sim::{Sim, catalogue, catalogue_with};
 pub use blklab_target::{
     CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
-    Site, Target, memory,
+    Sinks, Site, Target, memory,
 };
 pub use blklab_trace::{
     Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
