@@ -70,11 +70,17 @@ pub struct Shown {
     pub nr_errors: u64,
 }
 
+/// Whether I/O ended with an error. What a command passed through ends with is for whoever sent
+/// it: a status of the device that is often expected.
+pub(super) fn is_error(e: &Event) -> bool {
+    e.action == Action::Complete && e.error != 0 && !e.rwbs.has(Rwbs::PC)
+}
+
 impl Shown {
     pub(super) fn event(&mut self, e: &Event) {
         self.flags = self.flags.with(e.rwbs);
         self.nr_data_queued += u64::from(e.action == Action::Queue && e.bytes > 0);
-        self.nr_errors += u64::from(e.action == Action::Complete && e.error != 0);
+        self.nr_errors += u64::from(is_error(e));
     }
 }
 

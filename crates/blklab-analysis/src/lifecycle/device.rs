@@ -6,8 +6,7 @@ use super::position::Kind;
 use super::slab::Slot;
 use super::table::{Bio, Device, Out, Range};
 use super::{BioLife, LifeSink, Merge, REQUEST_BIOS_MAX};
-use blklab_trace::{Action, Event};
-use blklab_types::Op;
+use blklab_trace::{Action, Event, Rwbs};
 
 impl Device {
     /// Takes an event of this device.
@@ -109,7 +108,16 @@ impl Device {
 
     #[inline(always)]
     fn get<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
-        if let Some(slot) = self.find_queued(range) {
+        let queued = self.find_queued(range);
+        if e.rwbs == Rwbs::NONE && e.bytes == 0 {
+            // That of a command passed through has no bio.
+            let own = queued.filter(|slot| self.bio(*slot).life.rwbs == e.rwbs);
+            if own.is_none() {
+                out.unmatched.passed_through += 1;
+                return true;
+            }
+        }
+        if let Some(slot) = queued {
             let io = self.begin_request_of(slot, e, range, out);
             io.request().life.get = Some(e.time);
             io.bio().life.get = Some(e.time);
@@ -227,13 +235,10 @@ impl Device {
         self.complete_bios(e, range, out) || self.complete_piece(e, range, out)
     }
 
-    /// A discard that was cut into several ends with a C for each piece that has the sectors
+    /// A bio that was cut into several may end with a C for each piece that has the sectors
     /// of all that have ended: the piece is the one that ends there.
     #[cold]
     fn complete_piece<S: LifeSink>(&mut self, e: &Event, range: Range, out: &mut Out<S>) -> bool {
-        if e.rwbs.op() != Some(Op::Discard) {
-            return false;
-        }
         let mut found = std::mem::take(&mut self.scratch);
         found.clear();
         let ios = &mut self.ios;

@@ -266,3 +266,76 @@ fn a_disk_that_has_stopped_starts_again() {
     assert!(f.cause.as_deref().is_some_and(|c| c.contains("spinning")));
     assert!(report(25_000).findings.is_empty());
 }
+
+/// Commands passed through (TEST UNIT READY) have G, too, and end with a status of SCSI.
+#[test]
+fn commands_passed_through_are_nobodys_flush() {
+    let report = why("\
+8,16 1  8 0.000192641 6801 G   N [kworker/1:0]
+8,16 1  9 0.000193318 6801 I   N 0 (00 ..) [kworker/1:0]
+8,16 1 10 0.000193637 6801 D   N 0 (00 ..) [kworker/1:0]
+8,16 0  1 0.000206557 8978 C   N (00 ..) [2]
+8,16 3  1 0.100477153 5365 Q FWS [sync]
+8,16 3  2 0.100479799 5365 G FWS [sync]
+8,16 3  3 0.100481319 5365 I FWS [sync]
+8,16 3  4 0.100499251   24 C  WS 0 [0]
+");
+    assert!(report.findings.is_empty(), "{:#?}", report.findings);
+    let words = report.devices[0].words.join(" ");
+    assert!(words.contains("(F): 22.1 us in all"), "{words}");
+}
+
+/// Each piece of a read ends with the sectors of all that have.
+#[test]
+fn pieces_end_with_the_sum_of_them() {
+    let mut text = String::from("8,32 5 1 0.000000000 34 Q R 0 + 32 [fio]\n");
+    let mut number = 1;
+    let mut line = |us: u64, what: String| {
+        number += 1;
+        text += &format!("8,32 5 {number} 0.{us:06}000 34 {what}\n");
+    };
+    for i in 1..4_u64 {
+        line(i, format!("X R {} / {} [fio]", i * 8 - 8, i * 8));
+    }
+    for (k, action) in ["G", "I", "D"].into_iter().enumerate() {
+        for i in 0..4_u64 {
+            line(
+                10 + k as u64 * 10 + i,
+                format!("{action} R {} + 8 [fio]", i * 8),
+            );
+        }
+    }
+    for i in 1..5_u64 {
+        line(1_000 + i, format!("C R 0 + {} [0]", i * 8));
+    }
+    let report = why(&text);
+    let words = report.devices[0].words.join(" ");
+    assert!(words.contains("4 requests waited for, 1.00 ms"), "{words}");
+    assert_eq!(report.findings[0].total_ns, Some(1_004_000));
+}
+
+/// trace-cmd's latency format, wrapped by a mail behind every 70th character or so.
+#[test]
+fn wrapped_lines_of_the_latency_format() {
+    let report = why("\
+ftrace log shows that a pair of block_rq_issue and
+block_rq_complete takes so long.
+
+test-2991    0.....   119.255974: block_rq_issue:       8,0 R 1310720 ()
+505083904 + 2560 0x0,0,0 [test]
+test-2991    0.....   119.255975: scsi_dispatch_cmd_start: host_no=0
+channel=0 id=0 lun=0 data_sgl=20 prot_sgl=0 prot_op=0x0 driver_tag=19
+scheduler_tag=40 cmnd=(READ_10 lba=505083904 txlen=2560 protect=0 raw=28
+00 1e 1a f8 00 00 0a 00 00)
+   <idle>-0       4d.h2.   119.323166: scsi_dispatch_cmd_done: host_no=0
+channel=0 id=0 lun=0 data_sgl=20 prot_sgl=0 prot_op=0x0 driver_tag=19
+scheduler_tag=40 cmnd=(READ_10 lba=505083904 txlen=2560 protect=0 raw=28
+00 1e 1a f8 00 00 0a 00 00) result=(driver=DRIVER_OK host=0x0
+message=COMMAND_COMPLETE status=0x0) sense=(key=0 asc=0 ascq=0)
+   <idle>-0       4..s1.   119.323172: block_rq_complete:    8,0 R ()
+505083904 + 2560 0x0,0,0 [0]
+");
+    let words = report.devices[0].words.join(" ");
+    assert!(words.contains("1 request waited for, 67.2 ms"), "{words}");
+    assert_eq!(report.names.get(2991), Some("test"));
+}

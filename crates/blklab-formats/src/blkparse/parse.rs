@@ -33,7 +33,35 @@ pub(super) fn parse(line: &[u8], last_time: Time, lacks_issue: bool) -> Line<'_>
     if begins_summary {
         return Line::Note { begins_summary };
     }
-    event(line, last_time, lacks_issue).unwrap_or_else(Line::from)
+    match event(line, last_time, lacks_issue) {
+        Ok(event) => event,
+        Err(Problem::Other(problem)) => {
+            behind_words(line, lacks_issue).unwrap_or(Line::Other(problem))
+        }
+        Err(problem) => problem.into(),
+    }
+}
+
+/// A whole event, with its time, behind words that a script or `grep` puts in front of it:
+/// `c 1024 -- 9,10 …`, `trace.txt:12: 8,0 …`.
+#[cold]
+fn behind_words(line: &[u8], lacks_issue: bool) -> Option<Line<'_>> {
+    let begins_word = |at: &usize| {
+        line[*at].is_ascii_digit() && matches!(line[at - 1], b' ' | b'\t' | b':' | b'"' | b'\'')
+    };
+    let starts = (1..line.len()).filter(begins_word).map(|at| &line[at..]);
+    let devices = starts.filter(|rest| device(Rest(rest).word()).is_some());
+    let mut events = devices.map(|rest| event(rest, Time::ZERO, lacks_issue));
+    events.find_map(|found| {
+        let whole = |line: &Line<'_>| match line {
+            Line::Event {
+                has_time, is_whole, ..
+            } => *has_time && *is_whole,
+            Line::Io(_) | Line::Message { .. } => true,
+            _ => false,
+        };
+        found.ok().filter(whole)
+    })
 }
 
 /// The line without a mark and a number that whoever quotes it puts in front of it, and without
@@ -386,6 +414,19 @@ mod tests {
             "8,0 0 0.500000000 9 C FN 8 + 0",
             None,
         );
+        // What a script or grep puts in front of it.
+        for prefix in ["c 1024 --", "* 2", "sda.txt:17:", "of interest: \""] {
+            let text = format!("{prefix}  9,10 5 4 41.266246318 213 Q WS 1024 + 2048 [dd]");
+            check(
+                &text,
+                "9,10 5 41.266246318 213 Q WS 1024 + 2048",
+                Some("dd"),
+            );
+        }
+        for prose in ["see 8,0 0 1 0.5 9", "it took 8,0 1 2 hours", "(8,0 0 1)"] {
+            let line = parse(prose.as_bytes(), Time::ZERO, true);
+            assert!(matches!(line, Line::Other(_)), "{prose}: {line:?}");
+        }
         check(
             "8,0 0 1 0.5 9 P N [x]",
             "8,0 0 0.500000000 9 P N 0 + 0",

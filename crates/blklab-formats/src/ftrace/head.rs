@@ -26,7 +26,9 @@ impl<'a> Head<'a> {
 /// Takes process, CPU and time off the line, if all are there, with what a log has in front.
 pub(super) fn strict<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
     let line = rest.0;
-    let head = plain(rest)?;
+    let Some(head) = plain(rest) else {
+        return latency(rest);
+    };
     // That stands where the name of the process is looked for: most lines have none.
     let is_logged = head.comm.starts_with(b"[") || memmem::find(head.comm, b"kernel: ").is_some();
     if !is_logged {
@@ -51,6 +53,26 @@ fn plain<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
         pid,
         cpu,
         time: time(word.strip_suffix(b":")?)?,
+        has_time: true,
+    })
+}
+
+/// The latency format, also of `trace-cmd report -l`: `COMM-PID 4d.h2. 119.323158:`.
+fn latency<'a>(rest: &mut Rest<'a>) -> Option<Head<'a>> {
+    let line = rest.0;
+    let colon = line
+        .windows(2)
+        .position(|w| w[0] == b':' && w[1].is_ascii_whitespace())?;
+    let (before, behind) = line.split_at(colon + 1);
+    let (stamp, before) = clock(before);
+    let (before, cpu) = flagged_cpu(before)?;
+    let (comm, pid) = task(before).filter(|(comm, _)| !comm.is_empty())?;
+    rest.0 = behind;
+    Some(Head {
+        comm,
+        pid,
+        cpu,
+        time: stamp?,
         has_time: true,
     })
 }
@@ -158,6 +180,11 @@ fn last_cpu(text: &[u8]) -> Option<(&[u8], u16)> {
     if let Some((at, cpu, _)) = cpu(&[text, b" "].concat()) {
         return Some((text[..at].trim_ascii_end(), cpu));
     }
+    flagged_cpu(text)
+}
+
+/// `3d..1` of the latency format at the end.
+fn flagged_cpu(text: &[u8]) -> Option<(&[u8], u16)> {
     let last = last_word(text);
     let digits = last.iter().take_while(|b| b.is_ascii_digit()).count();
     let (number, flags) = last.split_at(digits);
@@ -248,6 +275,12 @@ mod tests {
             assert_eq!((head.pid, head.cpu, head.time.0), (1234, 3, 64_859_875_000));
             assert_eq!(rest.word(), b"block_rq_issue:", "{line}");
         }
+        let mut rest =
+            Rest(b"  <idle>-0       4d.h2.   119.323158: ata_qc_complete_done: ata_port=1");
+        let head = strict(&mut rest).expect("the latency format");
+        assert_eq!((head.pid, head.cpu, head.time.0), (0, 4, 119_323_158_000));
+        assert_eq!(rest.word(), b"ata_qc_complete_done:");
+        assert!(strict(&mut Rest(b"We saw fio-5 wait 0.5 s: more than that")).is_none());
         let mut none = Rest(b"[   12.345680] fio 64.859875: block_rq_issue: 8,0 R");
         assert!(strict(&mut none).is_none());
     }

@@ -16,8 +16,10 @@ use std::io::Read;
 
 /// Longest line that is believed.
 const LINE_BYTES_MAX: usize = 128 * 1024;
-/// Lines into which a mail wraps an event, at most.
+/// Lines into which a mail wraps an event, at most: one that only lacks its end, and one that is
+/// none without the others (commands of SCSI with their result are long).
 const WRAPPED_LINES_MAX: u32 = 3;
+const CUT_LINES_MAX: u32 = 8;
 /// A kind of text.
 pub(crate) trait Dialect: fmt::Debug {
     /// Takes a line apart.
@@ -230,11 +232,8 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
                 self.wrapped.clear();
                 true
             }
-            Line::Incomplete(_) | Line::Event { .. }
-                if self.wrapped.nr_lines < WRAPPED_LINES_MAX =>
-            {
-                true
-            }
+            Line::Incomplete(_) if self.wrapped.nr_lines < CUT_LINES_MAX => true,
+            Line::Event { .. } if self.wrapped.nr_lines < WRAPPED_LINES_MAX => true,
             _ => {
                 self.wrapped.text.truncate(before);
                 false

@@ -2,13 +2,13 @@
 //! Errors, and sequential writes that went to the device in another order than they
 //! were queued, which a zoned device refuses.
 
-use crate::findings::disk::{Disk, Request};
+use crate::findings::disk::{Disk, Request, is_error};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, counted,
 };
-use blklab_trace::{Action, Event};
+use blklab_trace::Event;
 use blklab_types::{Dev, Time};
 use std::collections::{BTreeMap, HashMap};
 
@@ -63,8 +63,7 @@ impl Detector for WriteOrder {
     fn section(&mut self, section: &Section, context: &Context) {
         let is_zoned = context.is_zoned() == Some(true);
         for disk in &section.disks {
-            let fails =
-                |e: &Event| e.dev == disk.dev && e.action == Action::Complete && e.error != 0;
+            let fails = |e: &Event| e.dev == disk.dev && is_error(e);
             let has_failed = disk.shown.nr_errors > 0;
             let error = has_failed.then(|| section.events().iter().position(fails));
             let error = error.flatten();
@@ -142,9 +141,8 @@ impl Detector for Errors {
         if section.disks.iter().all(|d| d.shown.nr_errors == 0) {
             return;
         }
-        let failed = |e: &Event| e.action == Action::Complete && e.error != 0;
         let all = section.events().iter().enumerate();
-        let all: Vec<(usize, &Event)> = all.filter(|(_, e)| failed(e)).collect();
+        let all: Vec<(usize, &Event)> = all.filter(|(_, e)| is_error(e)).collect();
         let owners = Owners::all(section);
         for (place, e) in all {
             let failed = self.disks.entry(e.dev).or_default();
