@@ -2,6 +2,7 @@
 //! What follows from a trace and what does not, by the kinds of events that it
 //! has, that its recorder writes down, and that were lost.
 
+use crate::findings::counted;
 use blklab_trace::{Action, Actions, Event, KernelEvent, POINTS, Rwbs, TraceSink};
 use std::collections::BTreeMap;
 
@@ -293,14 +294,14 @@ impl Scope {
         match (self.nr_errors, recorded.has(Action::Requeue)) {
             (_, false) => (Known::Partly, "neither is recorded here".to_owned()),
             (0, true) => (Known::Yes, "no error".to_owned()),
-            (nr, true) => (Known::Yes, format!("{nr} events with an error")),
+            (nr, true) => (Known::Yes, counted(nr, "events with an error")),
         }
     }
 
     fn flushes(&self) -> (Known, String) {
         match self.nr_flushes {
             0 => (Known::Partly, "none seen: a tool may hide them".to_owned()),
-            nr => (Known::Yes, format!("{nr} events")),
+            nr => (Known::Yes, counted(nr, "events")),
         }
     }
 
@@ -326,14 +327,14 @@ fn absence(doubts: Doubts) -> (Known, String) {
     let reasons = [
         (doubts.lost, "events lost"),
         (doubts.left_out, "left out"),
-        (doubts.damaged, "damaged places"),
+        (doubts.damaged, "places damaged"),
         (doubts.untimed, "without a time"),
         (doubts.backwards, "out of order"),
     ];
     let said: Vec<String> = reasons
         .iter()
         .filter(|(nr, _)| *nr > 0)
-        .map(|(nr, what)| format!("{nr} {what}"))
+        .map(|(nr, what)| counted(*nr, what))
         .collect();
     if said.is_empty() {
         return (Known::Yes, String::new());

@@ -11,7 +11,7 @@ use crate::what_if::{self, Seen};
 use anyhow::Result;
 use blklab::explain::Request;
 use blklab::findings::{
-    Context, DiskSum, Finding, Instance, Party, Report, Weight, parties, time_text,
+    Context, DiskSum, Finding, Instance, Party, Report, Weight, counted, parties, time_text,
 };
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
@@ -153,10 +153,19 @@ impl<W: Write> Text<'_, W> {
             part(self.out, &name, &words)?;
         }
         if report.reading.lost > 0 || report.reading.elided > 0 {
-            let text = match (report.reading.lost, report.reading.elided) {
-                (0, n) => format!("lines left out in {n} places."),
-                (n, 0) => format!("{n} events are missing from the trace."),
-                (n, m) => format!("{n} events are missing; lines left out in {m} places."),
+            let (lost, elided) = (report.reading.lost, report.reading.elided);
+            let is_missing = match lost {
+                1 => "is missing",
+                _ => "are missing",
+            };
+            let text = match (lost, elided) {
+                (0, n) => format!("lines left out in {}.", counted(n, "places")),
+                (n, 0) => format!("{} {is_missing} from the trace.", counted(n, "events")),
+                (n, m) => format!(
+                    "{} {is_missing}; lines left out in {}.",
+                    counted(n, "events"),
+                    counted(m, "places")
+                ),
             };
             part(self.out, "missing", &text)?;
         }

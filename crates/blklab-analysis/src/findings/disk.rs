@@ -27,6 +27,10 @@ const NO_END_NS: u64 = 1_000_000_000;
 /// So many requests, so that the depth at which they came tells whether they were slower.
 const DEPTH_SHOWN: u64 = 8;
 
+/// Of fewer requests that came to an idle device, one that takes long may be an exception: what
+/// half of all take is no less than what one takes alone.
+const ALONE_MIN: usize = 3;
+
 /// How long the device takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Service {
@@ -342,21 +346,28 @@ impl Disk {
     fn measure_service(&mut self) {
         let mut alone: [Vec<u64>; 2] = Default::default();
         let mut best = None;
-        let mut all = Vec::new();
+        let mut all: [Vec<u64>; 2] = Default::default();
         for (r, depth, d2c) in self.plain_commands() {
             best = Some(best.map_or(d2c, |b: u64| b.min(d2c)));
-            all.push(d2c);
+            all[usize::from(!r.is_read())].push(d2c);
             if depth == 0 {
                 alone[usize::from(!r.is_read())].push(d2c);
             }
         }
         self.service.best_ns = best;
-        self.service.p90_ns = percentile(90, all);
+        self.service.p90_ns = percentile(90, all.concat());
+        let typical_ns = all.map(|all| percentile(50, all));
         self.service.nr_alone = [alone[0].len(), alone[1].len()];
         self.service.alone_ns = alone.map(|mut all| {
             all.sort_unstable();
             all.get(all.len() / 2).copied()
         });
+        for (side, typical) in typical_ns.into_iter().enumerate() {
+            if self.service.nr_alone[side] < ALONE_MIN {
+                let alone = &mut self.service.alone_ns[side];
+                *alone = (*alone).min(typical);
+            }
+        }
         self.service.room = self.room();
     }
 

@@ -4,6 +4,7 @@
 use super::disk::{Disk, Request};
 use super::sums::{add, is_longer, is_most};
 use super::waits::{Ahead, LONG_FACTOR, Wait};
+use blklab_trace::Rwbs;
 use blklab_types::{Pid, Time};
 use std::ops::Range;
 
@@ -55,6 +56,11 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     let queued = span(Some(from), Some(issue));
     wait.idle_ns = disk.idle_within(from, issue).min(queued);
     wait.ahead_ns = queued - wait.idle_ns;
+    if r.flags.has(Rwbs::FLUSH) {
+        // Before its data the device empties its cache: no command of it shows where old kernels
+        // record none.
+        add(&mut wait.flush_ns, std::mem::take(&mut wait.idle_ns));
+    }
     let alone = disk.service.alone(r.op()).unwrap_or(0);
     if let (Some(queue), Some(get)) = (r.queue, life.get)
         && is_longer(wait.get_ns, LONG_FACTOR, alone.max(LONG_GET_NS))

@@ -156,7 +156,7 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
             )
         ));
     }
-    if sum.nr_issued > 0 && sum.nr_direct == sum.nr_issued && sum.nr(Action::GetRequest) > 0 {
+    if sum.nr_begun > 0 && sum.nr_direct == sum.nr_begun && sum.nr(Action::GetRequest) > 0 {
         words.push(
             "Requests went to the device without having been in a scheduler (no I): issued \
              directly by whoever submitted them."
@@ -203,9 +203,13 @@ fn went(a: &Account, sum: &DiskSum, what: &str) -> String {
     let shown: Vec<String> = shown
         .map(|(ns, what)| format!("{} % {what}", percent(*ns)))
         .collect();
+    // Less than one is there only while requests are under way whose end is not shown.
+    let depth = match sum.mean_depth {
+        depth if depth < 1.0 => String::new(),
+        depth => format!(" Mean depth at the device while busy {depth:.1}."),
+    };
     format!(
-        "{} {what}, {} each on average, {} the longest: {}. Mean depth at the device while \
-         busy {:.1}.",
+        "{} {what}, {} each on average, {} the longest: {}.{depth}",
         plural(a.requests, "request", "requests"),
         time_text(mean),
         time_text(a.worst_ns),
@@ -213,8 +217,7 @@ fn went(a: &Account, sum: &DiskSum, what: &str) -> String {
             "no time that the trace shows".to_owned()
         } else {
             shown.join(", ")
-        },
-        sum.mean_depth
+        }
     )
 }
 

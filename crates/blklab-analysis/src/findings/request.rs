@@ -65,7 +65,8 @@ impl Request {
 
     /// Whether it is a command that empties the device's cache.
     pub fn is_flush(&self) -> bool {
-        self.life.bytes == 0 && self.life.rwbs.has(Rwbs::FLUSH)
+        let flags = self.life.rwbs;
+        self.life.bytes == 0 && (flags.has(Rwbs::FLUSH) || flags.has(Rwbs::BARRIER))
     }
 
     /// When the block layer had it.

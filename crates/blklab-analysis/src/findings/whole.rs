@@ -106,7 +106,9 @@ pub struct DiskSum {
     pub nr_unflushed: u64,
     /// Requests whose merge into another the trace does not show.
     pub nr_silent_merges: u64,
-    /// Requests that went to the device without having been in a scheduler (no I).
+    /// Requests that went to the device and whose beginning is shown, flushes apart.
+    pub nr_begun: u64,
+    /// Those of them that have not been in a scheduler (no I).
     pub nr_direct: u64,
     events_of: [u64; 17],
     #[serde(skip)]
@@ -272,8 +274,12 @@ impl DiskSum {
             *is_write && !flags.has(Rwbs::FUA) && last.is_some() && *complete > last
         });
         self.writes_after_flush += after.count() as u64;
-        let issued = disk.issued().iter();
-        self.nr_direct += issued.filter(|r| r.life.insert.is_none()).count() as u64;
+        // Of the others it is not known: the trace begins behind their I, or shows no G.
+        let known = disk.issued().iter().filter(|r| r.is_owner_known);
+        for r in known.filter(|r| !r.flags.has(Rwbs::FLUSH)) {
+            self.nr_begun += 1;
+            self.nr_direct += u64::from(r.life.insert.is_none());
+        }
         let silent = disk
             .requests
             .iter()

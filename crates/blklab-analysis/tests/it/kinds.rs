@@ -545,7 +545,10 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
 fn each_kind_is_found_first_in_its_trace() {
     // Those made of events of other parts of the kernel have theirs in `beside`, others in
     // `mailed`.
-    let elsewhere = crate::beside::KINDS.into_iter().chain(crate::mailed::KINDS);
+    let elsewhere = crate::beside::KINDS
+        .into_iter()
+        .chain(crate::mailed::KINDS)
+        .chain(crate::excerpts::KINDS);
     let mut seen: BTreeSet<&str> = elsewhere.collect();
     let mut wrong = Vec::new();
     for (kind, context, lines, victim) in samples() {

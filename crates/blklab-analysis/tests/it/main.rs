@@ -5,6 +5,7 @@ mod answers;
 mod arbitrary;
 mod beside;
 mod btt;
+mod excerpts;
 mod findings;
 mod fuzz;
 mod kinds;

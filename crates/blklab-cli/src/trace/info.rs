@@ -6,6 +6,7 @@ use super::collect;
 use crate::args::PlainFormat;
 use crate::source::{damage, open};
 use anyhow::Result;
+use blklab::findings::counted;
 use blklab::scope::{Conclusion, Doubts, Scope};
 use blklab::trace_file::TraceFile;
 use blklab::{Actions, ReadCounts, TraceHeader, TraceStats};
@@ -121,7 +122,13 @@ impl Info {
         for d in &self.stats.devices {
             let (bios, requests) = (d.queued.total().count, d.nr_issued);
             let dev = (d.dev.major, d.dev.minor);
-            let mut text = format!("{},{}: {bios} bios, {requests} requests", dev.0, dev.1);
+            let mut text = format!(
+                "{},{}: {}, {}",
+                dev.0,
+                dev.1,
+                counted(bios, "bios"),
+                counted(requests, "requests")
+            );
             match self.name(dev) {
                 Some(name) if dev.0 == 0 => {
                     text = format!("{text} (this is {name}; the number is made up)");
@@ -147,13 +154,13 @@ impl Info {
         let (stats, counts) = (&self.stats, &self.counts);
         if counts.other_events > 0 {
             let text = "events of other parts of the kernel, or that repeat one";
-            put(out, "passed", &format!("{} {text}", counts.other_events))?;
+            put(out, "passed", &counted(counts.other_events, text))?;
             put(out, "", &self.other_names())?;
         }
         let silent: u64 = stats.devices.iter().map(|d| d.nr_silent_merges).sum();
         if silent > 0 {
             let text = "merges of requests that no event shows, inferred from sizes";
-            put(out, "inferred", &format!("{silent} {text}"))?;
+            put(out, "inferred", &counted(silent, text))?;
         }
         let unmatched = &stats.unmatched;
         let mut said: Vec<String> = unmatched
@@ -166,7 +173,7 @@ impl Info {
             (unmatched.unfinished_requests, "requests without an end"),
         ] {
             if nr > 0 {
-                said.push(format!("{nr} {what}"));
+                said.push(counted(nr, what));
             }
         }
         if !said.is_empty() {
@@ -174,25 +181,21 @@ impl Info {
         }
         if unmatched.passed_through > 0 {
             let text = "events of commands passed through to the device";
-            put(
-                out,
-                "passthru",
-                &format!("{} {text}", unmatched.passed_through),
-            )?;
+            put(out, "passthru", &counted(unmatched.passed_through, text))?;
         }
         for (nr, text) in [
             (
                 counts.reordered,
-                "events stood behind later ones and were put in their place",
+                "events behind later ones, put in their place",
             ),
-            (counts.other_cpu, "records are in the file of another CPU"),
+            (counts.other_cpu, "records in the file of another CPU"),
             (
                 counts.shift_s,
                 "s were added to all times, since some were before 0",
             ),
         ] {
             if nr > 0 {
-                put(out, "note", &format!("{nr} {text}"))?;
+                put(out, "note", &counted(nr, text))?;
             }
         }
         if !self.missing_cpus.is_empty() {

@@ -32,6 +32,8 @@ struct BehindOther {
 pub(super) struct Sum {
     pub(super) harm: Harm,
     pub(super) ahead: u64,
+    /// Those of them that came later.
+    later: u64,
     in_device_ns: u64,
 }
 
@@ -60,6 +62,7 @@ impl Sum {
         self.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
         self.harm.blame(pid, ahead.top().map_or(0, |(_, n)| n));
         self.ahead += ahead.all;
+        self.later += ahead.later;
         add(&mut self.in_device_ns, u64::from(in_device) * ns);
     }
 }
@@ -101,6 +104,10 @@ impl Sum {
                       queued gets more of the device."
                 .to_owned()
         };
+        if in_device && is_most(self.later, self.ahead) {
+            f.how += " Most of them came later: the device chooses among those it has (NCQ), and \
+                      passes these over.";
+        }
         f.remedies.push(Remedy::act(
             "fewer requests at a time in the process that has many",
         ));

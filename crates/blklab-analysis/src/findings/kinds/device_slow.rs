@@ -3,12 +3,15 @@
 //! explain it. If all of them take the same time, something below limits the rate.
 
 use crate::findings::disk::{Disk, Request};
-use crate::findings::harm::{Harm, of_disks};
+use crate::findings::harm::{Harm, LONG_NS, of_disks};
 use crate::findings::section::Section;
 use crate::findings::sums::{is_longer, is_most};
 use crate::findings::waits::{LONG_FACTOR, Reason};
-use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Kind, Remedy, Whole, counted, time_text,
+};
 use crate::spread::percentile;
+use blklab_trace::Rwbs;
 use blklab_types::{Dev, Time};
 use std::collections::BTreeMap;
 
@@ -19,7 +22,9 @@ pub const SLOW: Kind = Kind {
     rule: "a request that somebody waits for takes from D to C more than 4 times what it would if \
            the device served all that it has one after the other, 10 ms or more, and 4 times what \
            9 of 10 requests do not exceed; 20 requests or more are shown, or 4 or more of which it \
-           takes 20 times what half of them do not exceed; 20 % of its process's waiting or more",
+           takes 20 times what half of them do not exceed; of fewer, one that the device has for \
+           itself for 100 ms or more and 20 times the shortest, or the only one; 20 % of its \
+           process's waiting or more",
     explains: &["behind-other", "deep-queue"],
     rests_on_absence: false,
     detector: || Box::new(Slow::new(false)),
@@ -53,6 +58,9 @@ const REQUESTS_MIN: usize = 20;
 const FEW_MIN: usize = 4;
 const FEW_FACTOR: u64 = 20;
 
+/// So many others that came later end before one that the device passes over.
+const PASSED_MIN: u64 = 8;
+
 /// As many as lie within [`NARROW`] of the median.
 const NARROW_SHARE: f64 = 0.9;
 
@@ -78,6 +86,8 @@ struct Sum {
     all: u64,
     /// Whether so many are shown that it is known how often it is.
     are_many: bool,
+    /// Others that went to the device later than one of them and ended before it.
+    passed_by: u64,
     /// Of how many of them the driver's own events are there.
     nr_timed: u64,
     /// How many of those the driver had for most of the time.
@@ -114,7 +124,11 @@ impl Detector for Slow {
                 }
                 continue;
             }
-            if !limited.is_empty() || ended < FEW_MIN {
+            if ended < FEW_MIN {
+                sum.single(section, disk);
+                continue;
+            }
+            if !limited.is_empty() {
                 continue;
             }
             let are_few = ended < REQUESTS_MIN;
@@ -135,6 +149,7 @@ impl Detector for Slow {
                     continue;
                 }
                 sum.are_many |= !are_few;
+                sum.passed_by += passed_by(disk, r);
                 sum.d2c.push(took);
                 sum.when.extend(r.life.issue);
                 sum.reads += u64::from(r.is_read());
@@ -154,6 +169,21 @@ impl Detector for Slow {
             sum.finding(dev, self.capped, whole)
         })
     }
+}
+
+/// How many went to the device after a request and ended before it.
+fn passed_by(disk: &Disk, r: &Request) -> u64 {
+    let (Some(issue), Some(complete)) = (r.life.issue, r.life.complete) else {
+        return 0;
+    };
+    let later = disk.issued_between(issue, complete);
+    let ended = later.filter(|i| {
+        disk.requests[*i]
+            .life
+            .complete
+            .is_some_and(|c| c < complete)
+    });
+    ended.count() as u64
 }
 
 /// The places of requests that all take the same time, far more than the device needs
@@ -203,6 +233,27 @@ fn is_narrow(d2c: &[u64]) -> bool {
 }
 
 impl Sum {
+    /// Of very few requests, one that the device has for itself, for a time that people notice.
+    fn single(&mut self, section: &Section, disk: &Disk) {
+        let best = disk.service.best_ns.unwrap_or(0);
+        let alone = disk.issued().iter().zip(&disk.depth_at_issue);
+        let alone = alone.filter_map(|(r, depth)| (*depth == 0).then_some(r));
+        for r in alone.filter(|r| r.is_sync && !r.is_flush()) {
+            let (Some(issue), Some(complete)) = (r.life.issue, r.life.complete) else {
+                continue;
+            };
+            let took = complete.since(issue).0;
+            let is_far = took == best || is_longer(took, FEW_FACTOR, best);
+            let is_alone = disk.issued_between(issue, complete).is_empty();
+            if took >= LONG_NS && is_far && is_alone && !r.flags.has(Rwbs::DISCARD) {
+                self.d2c.push(took);
+                self.reads += u64::from(r.is_read());
+                self.harm
+                    .add(r.pid, took, || section.instance(r, Some(took)));
+            }
+        }
+    }
+
     fn finding(mut self, dev: Dev, capped: bool, whole: &Whole<'_>) -> Option<Finding> {
         if !capped {
             self.harm.keep_who_suffers(dev, whole);
@@ -243,25 +294,35 @@ impl Sum {
                 Remedy::act("fewer or larger I/Os, so that the limit is not reached"),
             ];
         } else {
-            f.what = format!(
-                "The device takes {} (median of {n}) for single requests of {who}, {} the longest; \
-                 alone one takes {}.",
-                time_text(median),
-                time_text(self.harm.worst_ns()),
-                time_text(
-                    whole
-                        .disk(dev)
-                        .alone_ns
-                        .iter()
-                        .flatten()
-                        .max()
-                        .copied()
-                        .unwrap_or(0)
+            let alone = whole.disk(dev).alone_ns.iter().flatten().max().copied();
+            let alone = alone
+                .filter(|ns| *ns < median)
+                .map_or_else(String::new, |ns| {
+                    format!("; alone one takes {}", time_text(ns))
+                });
+            f.what = match n {
+                1 => format!(
+                    "The device takes {} for a single request of {who}{alone}.",
+                    time_text(median)
+                ),
+                _ => format!(
+                    "The device takes {} (median of {n}) for single requests of {who}, {} the \
+                     longest{alone}.",
+                    time_text(median),
+                    time_text(self.harm.worst_ns()),
+                ),
+            };
+            f.how = if self.passed_by >= PASSED_MIN * n {
+                format!(
+                    "Meanwhile it ended about {} that came later: it chooses among those that it \
+                     has (NCQ) and passes these over, or tries them again.",
+                    counted(self.passed_by / n, "others")
                 )
-            );
-            f.how = "It had too little to do to explain it: work of its own (garbage collection, \
-                     retries, error recovery, power states, writing a full cache to disk)."
-                .to_owned();
+            } else {
+                "It had too little to do to explain it: work of its own (garbage collection, \
+                 retries, error recovery, power states, writing a full cache to disk)."
+                    .to_owned()
+            };
             if let Some(period) = period(&mut self.when) {
                 f.how += &format!(" It comes about every {}.", time_text(period));
             }
@@ -270,7 +331,7 @@ impl Sum {
             if self.nr_timed > 0 && self.nr_in_driver == self.nr_timed {
                 f.how += &format!(
                     " The driver's own events say the same of {}.",
-                    crate::findings::counted(self.nr_timed, "requests")
+                    counted(self.nr_timed, "requests")
                 );
                 f.missing
                     .push("what the device did: SMART, the kernel's log".to_owned());
@@ -286,10 +347,15 @@ impl Sum {
                     "more requests: how often the device takes so long",
                 );
             }
-            f.remedies = vec![
+            if self.passed_by >= PASSED_MIN * n {
+                f.remedies.push(Remedy::act(
+                    "a smaller queue depth of the device, so that the scheduler chooses",
+                ));
+            }
+            f.remedies.extend([
                 Remedy::act("look at the device's health and the kernel's log"),
                 Remedy::act("free space and discards on flash, so that it has less to clean up"),
-            ];
+            ]);
         }
         f.figures = vec![("median at the device", median as f64, "ns")];
         Some(f)

@@ -27,8 +27,9 @@ pub const FALSE_LATENCY: Kind = Kind {
 pub const NEVER_COMPLETED: Kind = Kind {
     name: "never-completed",
     what: "a request went to the device and did not come back",
-    rule: "a request whose Q or G is shown has a D and no C, while 100 requests that went there later have ended, the \
-           last of them 1 s or more after its D",
+    rule: "a request whose Q or G is shown has a D and no C, while 100 requests that went there \
+           later have ended, the last of them 1 s or more after its D, or 3 of them, the last 30 s \
+           or more after it, in a trace from which nothing is known to be missing",
     explains: &[],
     rests_on_absence: true,
     detector: || Box::new(NeverCompleted::default()),
@@ -39,6 +40,11 @@ const LATER_MIN: usize = 100;
 
 /// The last of them so long after.
 const AFTER_NS: u64 = 1_000_000_000;
+
+/// So many are enough where a request has been there for as long as a driver gives a command
+/// before it aborts it (`SD_TIMEOUT`, drivers/scsi/sd.h).
+const FEW_LATER_MIN: usize = 3;
+const TIMEOUT_NS: u64 = 30_000_000_000;
 
 #[derive(Debug, Default)]
 struct FalseLatency {
@@ -113,7 +119,15 @@ impl Detector for FalseLatency {
 
 #[derive(Debug, Default)]
 struct NeverCompleted {
-    disks: BTreeMap<Dev, Harm>,
+    disks: BTreeMap<Dev, Lost>,
+}
+
+/// Requests that did not come back.
+#[derive(Debug, Default)]
+struct Lost {
+    harm: Harm,
+    /// Those of which that rests on few others.
+    few: Harm,
 }
 
 impl Detector for NeverCompleted {
@@ -129,13 +143,18 @@ impl Detector for NeverCompleted {
                 };
                 let later = &ended[ended.partition_point(|e| *e <= i)..];
                 let later = &later[..later.len().min(4 * LATER_MIN)];
-                let mut ends = later.iter().filter_map(|l| issued[*l].life.complete);
-                let long = ends.any(|c| c.since(issue).0 >= AFTER_NS);
-                let long =
-                    long || disk.span[1].since(issue).0 >= AFTER_NS && disk.has(Action::Complete);
-                if later.len() >= LATER_MIN && long {
-                    let harm = self.disks.entry(disk.dev).or_default();
-                    let gap = disk.span[1].since(issue).0;
+                let ends = later.iter().filter_map(|l| issued[*l].life.complete);
+                let after = ends.max().map_or(0, |c| c.since(issue).0);
+                let gap = disk.span[1].since(issue).0;
+                let long = after >= AFTER_NS || gap >= AFTER_NS && disk.has(Action::Complete);
+                let are_many = later.len() >= LATER_MIN && long;
+                if are_many || later.len() >= FEW_LATER_MIN && after >= TIMEOUT_NS {
+                    let lost = self.disks.entry(disk.dev).or_default();
+                    let harm = if are_many {
+                        &mut lost.harm
+                    } else {
+                        &mut lost.few
+                    };
                     harm.add(r.pid, gap, || section.instance(r, None));
                 }
             }
@@ -143,7 +162,16 @@ impl Detector for NeverCompleted {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        of_disks(&mut self.disks, |harm, dev| {
+        let is_whole = whole.reading.lost == 0 && whole.reading.elided == 0;
+        of_disks(&mut self.disks, |lost, dev| {
+            let harm = if lost.harm.is_empty() && is_whole {
+                lost.few
+            } else {
+                lost.harm
+            };
+            if harm.is_empty() {
+                return None;
+            }
             let mut f = harm.without_delay(&NEVER_COMPLETED, dev, whole);
             f.weight = Weight::Fault;
             f.what = format!(

@@ -295,7 +295,8 @@ impl Sum {
         let only_background = self.harm.is_empty();
         if only_background {
             let span_ns = whole.disk(dev).span_ns;
-            if is_longer(span_ns, BACKGROUND_PART, self.idle_ns) {
+            let is_short = is_longer(span_ns, BACKGROUND_PART, self.idle_ns);
+            if self.background.is_empty() || is_short {
                 return None;
             }
             self.harm = std::mem::take(&mut self.background);

@@ -12,7 +12,7 @@ use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
 };
-use blklab_types::{Dev, Pid};
+use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
@@ -38,7 +38,10 @@ struct JournalChain {
 
 #[derive(Debug, Default)]
 struct Sum {
+    /// The whole chains.
     harm: Harm,
+    /// Their first writes, and what of that is at the device.
+    first_ns: u64,
     in_device_ns: u64,
 }
 
@@ -58,20 +61,28 @@ impl Detector for JournalChain {
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
             f.of = "writes with the journal behind them";
             let who = f.victim_names();
-            let percent = percent(sum.in_device_ns, sum.harm.total_ns());
+            let percent = percent(sum.in_device_ns, sum.first_ns);
+            let mean = |ns: u64| time_text(ns / sum.harm.count());
             f.what = format!(
                 "Each fsync of {who} is a chain: its write ({} on average, {percent} % of it at the \
-                 device), and only then the journal's of {}.",
-                time_text(sum.harm.total_ns() / sum.harm.count()),
-                f.cause_names()
+                 device), and only then the journal's of {} ({} until its last write ends).",
+                mean(sum.first_ns),
+                f.cause_names(),
+                mean(sum.harm.total_ns().saturating_sub(sum.first_ns)),
             );
             f.how = "The time is the device's: a disk that rotates takes about a revolution for \
                      each write of a chain. Scheduler and queue have no part in it."
                 .to_owned();
             if whole.context.has_write_cache().is_none() {
+                let flushes = whole.disk(dev).flushes.0 + whole.disk(dev).forced.0;
                 f.doubt(
                     Confidence::Likely,
-                    "queue/write_cache: no flush is shown, so the cache may be off or safe",
+                    match flushes {
+                        0 => {
+                            "queue/write_cache: no flush is shown, so the cache may be off or safe"
+                        }
+                        _ => "queue/write_cache of the device",
+                    },
                 );
             }
             f.remedies = vec![
@@ -85,6 +96,21 @@ impl Detector for JournalChain {
             Some(f)
         })
     }
+}
+
+/// When the last of a journal's writes ends that follow each other from `first` on.
+fn last_of(first: &Request, then: &[&Request]) -> Option<Time> {
+    let mut until = first.life.complete?;
+    for n in then.iter().filter(|n| n.pid == first.pid) {
+        let is_next = n
+            .start()
+            .is_some_and(|t| t.0 <= until.0.saturating_add(SOON_NS));
+        match n.life.complete.filter(|_| is_next) {
+            Some(end) => until = until.max(end),
+            None => break,
+        }
+    }
+    Some(until)
 }
 
 impl JournalChain {
@@ -104,12 +130,16 @@ impl JournalChain {
             let next = begun.partition_point(|n| n.start() < Some(end));
             let soon = |n: &&&Request| n.start().is_some_and(|t| t.since(end).0 <= SOON_NS);
             let mut then = begun[next..].iter().take_while(soon);
-            let Some(journal) = then.find(|n| self.journals.has(n.pid)) else {
+            let Some(place) = then.position(|n| self.journals.has(n.pid)) else {
                 continue;
             };
+            let journal = begun[next + place];
             let sum = self.disks.entry(disk.dev).or_default();
-            let whole = r.whole().unwrap_or(took);
+            let first_ns = r.whole().unwrap_or(took);
+            add(&mut sum.first_ns, first_ns);
             add(&mut sum.in_device_ns, took);
+            let until = last_of(journal, &begun[next + place..]).unwrap_or(end);
+            let whole = first_ns.saturating_add(until.since(end).0);
             sum.harm.blame(journal.pid, 1);
             sum.harm.add(r.pid, whole, || {
                 let mut evidence = section.of_request(r);

@@ -2,11 +2,12 @@
 //! Writes that begin or end inside a block or stripe of the device, which has to read
 //! the rest before it can write.
 
+use crate::findings::disk::Disk;
 use crate::findings::harm::Harm;
 use crate::findings::section::Section;
 use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, Op, SECTOR_BYTES};
+use blklab_types::{Dev, Op, Pid, SECTOR_BYTES};
 use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
@@ -85,7 +86,7 @@ impl Detector for Misaligned {
             let sum = self.disks.entry(disk.dev).or_default();
             for (place, e) in section.events().iter().enumerate() {
                 if is_write(&e) {
-                    sum.add(section, place, e, block, stripe);
+                    sum.add(section, place, e, owner(disk, e), [block, stripe]);
                 }
             }
         }
@@ -98,6 +99,17 @@ impl Detector for Misaligned {
             .flat_map(|(dev, sum)| sum.findings(dev, whole));
         found.collect()
     }
+}
+
+/// Who wrote: of a D, who queued its request, if that is shown.
+fn owner(disk: &Disk, e: &Event) -> Pid {
+    let issued = disk.issued();
+    let first = issued.partition_point(|r| r.life.issue < Some(e.time));
+    let mut then = issued[first..]
+        .iter()
+        .take_while(|r| r.life.issue == Some(e.time));
+    let own = then.find(|r| r.life.sector == e.sector && r.is_owner_known);
+    own.map_or(e.pid, |r| r.pid)
 }
 
 fn shows(section: &Section, place: usize, e: &Event) -> Instance {
@@ -114,8 +126,8 @@ impl Sum {
         section: &Section,
         place: usize,
         e: &Event,
-        block: Option<u64>,
-        stripe: Option<u64>,
+        pid: Pid,
+        [block, stripe]: [Option<u64>; 2],
     ) {
         let (sector, length) = (e.sector, e.nr_sectors());
         let instance = || shows(section, place, e);
@@ -123,7 +135,7 @@ impl Sum {
         let own = block.unwrap_or(BLOCK_SECTORS).max(1);
         let begins_inside = block.is_some() && sector % own != 0;
         if length % own != 0 || begins_inside {
-            self.block.add(e.pid, 0, instance);
+            self.block.add(pid, 0, instance);
             *self.block_sizes.entry((sector, length)).or_default() += 1;
             if self.block_sizes.len() > 64 {
                 self.block_sizes.pop_last();
@@ -132,15 +144,15 @@ impl Sum {
         if let Some(stripe) = stripe {
             self.stripe_sectors = stripe;
             if length >= stripe && sector % stripe != 0 {
-                self.stripe.add(e.pid, 0, instance);
+                self.stripe.add(pid, 0, instance);
             }
         } else if e.dev.major == MD_MAJOR && length >= LARGE_SECTORS && length.is_power_of_two() {
             let phases = self.phases.entry(length).or_default();
             match sector % length {
-                0 => phases.aligned.add(e.pid, 0, instance),
+                0 => phases.aligned.add(pid, 0, instance),
                 at => {
                     phases.at = at;
-                    phases.inside.add(e.pid, 0, instance);
+                    phases.inside.add(pid, 0, instance);
                 }
             }
         }

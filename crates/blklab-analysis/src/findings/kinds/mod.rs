@@ -31,6 +31,7 @@ pub mod power_state;
 pub mod readahead_thrown;
 pub mod reads_behind_writes;
 pub mod requeued;
+pub mod reversed;
 pub mod seek_storm;
 pub mod shallow;
 pub mod slice;
@@ -83,6 +84,7 @@ pub static ALL: &[Kind] = &[
     dependent_read::KIND,
     misaligned::KIND,
     array_rmw::KIND,
+    reversed::KIND,
     discards::KIND,
     shallow::KIND,
     deep_queue::KIND,

@@ -18,7 +18,7 @@ pub const KIND: Kind = Kind {
     name: "no-readahead",
     what: "a sequential reader waits for each small read by itself: read-ahead is off or broken",
     rule: "half or more of a process's reads are 64 KiB or less, begin where the last one ended, \
-           and are queued only when that has ended, within a quarter of what a read takes; 16 or \
+           and are queued only when that has ended, sooner than a read takes; 16 or \
            more in a row, none of them direct I/O (RS); where read_ahead_kb is known and not 0, \
            only reads marked as read-ahead (RA)",
     explains: &["missed-merge", "deep-queue"],
@@ -70,7 +70,7 @@ fn follows(r: &Request, next: &Request) -> bool {
     let (Some(end), Some(begin), Some(took)) = (r.life.complete, next.start(), r.d2c()) else {
         return false;
     };
-    next.life.sector == r.end() && begin >= end && begin.since(end).0 <= took / 4
+    next.life.sector == r.end() && begin >= end && begin.since(end).0 <= took
 }
 
 fn is_small_read(r: &Request, is_on: bool) -> bool {

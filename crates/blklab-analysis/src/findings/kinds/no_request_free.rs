@@ -32,8 +32,8 @@ pub const WBT: Kind = Kind {
     name: "wbt-likely",
     what: "writes wait though requests are free: write-back throttling (wbt) is on",
     rule: "as no-request-free, all of them are writes, wbt_lat_usec is not 0, and fewer than half \
-           of nr_requests are in use meanwhile; whether the limit is scaled down, wbt's own events \
-           tell (wbt)",
+           of nr_requests are in use meanwhile, or nothing is known of the queue and none is; \
+           whether the limit is scaled down, wbt's own events tell (wbt)",
     explains: &["no-request-free"],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::new(For::Wbt)),
@@ -97,6 +97,7 @@ impl NoRequestFree {
 struct Sum {
     harm: Harm,
     held: u64,
+    reads: u64,
 }
 
 impl Detector for NoRequestFree {
@@ -117,6 +118,7 @@ impl Detector for NoRequestFree {
                     sum.harm.blame(pid, n);
                 }
                 sum.held += ahead.all;
+                sum.reads += u64::from(r.is_read());
             }
         }
     }
@@ -208,21 +210,41 @@ impl Sum {
     }
 
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let nothing_held = self.held < self.harm.count();
+        if nothing_held && self.reads == 0 && whole.context.queue("wbt_lat_usec").is_none() {
+            let mut f = self.wbt(dev, whole)?;
+            f.doubt(
+                Confidence::Possible,
+                "queue/wbt_lat_usec (0: no throttling); limits of control groups hold bios here too",
+            );
+            return Some(f);
+        }
         let mut f = self.waits(&KIND, dev, whole, "for a request")?;
         let nr = whole.context.queue("nr_requests");
         f.how = match nr {
             Some(nr) => format!("The queue has {nr} requests (nr_requests)."),
             None => String::new(),
         };
-        if nr.is_none() {
+        if nothing_held {
+            f.how =
+                "Hardly any are in use: something holds bios back before they get one, such as \
+                     a limit, latency target or share of control groups."
+                    .to_owned();
+            f.doubt(
+                Confidence::Possible,
+                "io.max, io.latency and io.cost of its control group, wbt_lat_usec",
+            );
+        } else if nr.is_none() {
             f.doubt(
                 Confidence::Likely,
                 "nr_requests: that all were in use; io.latency, io.cost and wbt hold bios here too",
             );
         }
-        f.remedies = vec![Remedy::act(
-            "a larger nr_requests, or fewer requests at a time in whoever fills it",
-        )];
+        f.remedies = vec![Remedy::act(if nothing_held {
+            "look at the control group's io.max, io.latency and io.weight"
+        } else {
+            "a larger nr_requests, or fewer requests at a time in whoever fills it"
+        })];
         Some(f)
     }
 }

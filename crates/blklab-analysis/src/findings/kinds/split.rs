@@ -148,7 +148,13 @@ impl Splits {
             then.filter(|r| r.queue == Some(cut.queue) && r.pid == cut.pid)
                 .filter_map(|r| r.life.complete)
         });
-        let took = last.max().map(|c| c.since(cut.queue).0);
+        // Or with the last bio, where the device takes them as they are.
+        let bios = disk.into_iter().flat_map(|d| {
+            let from = d.bios.partition_point(|b| b.queue < cut.queue);
+            let then = d.bios[from..].iter().take_while(|b| b.queue == cut.queue);
+            then.filter(|b| b.pid == cut.pid).filter_map(|b| b.complete)
+        });
+        let took = last.chain(bios).max().map(|c| c.since(cut.queue).0);
         sum.costs |= took.is_some();
         add(&mut sum.took_ns, took.unwrap_or(0));
         sum.worst_ns = sum.worst_ns.max(took.unwrap_or(0));

@@ -19,7 +19,7 @@ pub const KIND: Kind = Kind {
     rule: "a write is issued while the one that ends where it begins, of the same process and \
            inserted earlier, still waits; and the device is zoned (queue/zoned) or completes a \
            write with an error",
-    explains: &["io-error"],
+    explains: &["io-error", "missed-merge"],
     rests_on_absence: true,
     detector: || Box::new(WriteOrder::default()),
 };
