@@ -57,19 +57,28 @@ impl View<'_, Ext4> {
         if inode.unwritten.clear(run.clone()) == 0 {
             return false;
         }
-        let nth = inode.conversions.iter().position(|key| {
+        // A bio may have pages of several, and written ones beside them, which wait for one.
+        let mut parts: Vec<(u64, u64)> = Vec::new();
+        for key in &inode.conversions {
             let conversion = ext4.conversions.get_mut(*key);
-            conversion.is_some_and(|c| c.run.contains(&run.start))
-        });
-        let nth = nth.expect("unwritten pages are to be converted");
-        let conversion = ext4.conversions.get_mut(inode.conversions[nth]);
-        let conversion = conversion.expect("it was found");
-        assert!(
-            run.end <= conversion.run.end,
-            "pages {run:?} of {id:?} got their blocks at different times and are one bio"
-        );
-        conversion.ended.push((run.clone(), failed));
-        self.ext4_end_conversion(id, nth);
+            let own = &conversion.expect("an inode's conversion is there").run;
+            if own.start < run.end && run.start < own.end {
+                parts.push((own.end.min(run.end), *key));
+            }
+        }
+        parts.sort_unstable();
+        let last = parts.last_mut();
+        last.expect("unwritten pages are to be converted").0 = run.end;
+        let mut start = run.start;
+        for (end, key) in parts {
+            let conversion = ext4.conversions.get_mut(key);
+            let conversion = conversion.expect("it was found");
+            if start < end {
+                conversion.ended.push((start..end, failed));
+                start = end;
+            }
+        }
+        self.ext4_end_conversions(id);
         true
     }
 
@@ -87,29 +96,26 @@ impl View<'_, Ext4> {
                 inode.unwritten.clear(page..at);
             }
         }
-        let nr = inode.conversions.len();
-        for nth in (0..nr).rev() {
-            self.ext4_end_conversion(id, nth);
-        }
+        self.ext4_end_conversions(id);
     }
 
-    /// Leaves a conversion to a worker, if nothing of it is on its way any more.
-    fn ext4_end_conversion(&mut self, id: FileId, nth: usize) {
+    /// Leaves those conversions to a worker of which nothing is on its way any more.
+    fn ext4_end_conversions(&mut self, id: FileId) {
         let ext4 = &mut *self.volume;
         let inode = ext4.nodes[id].as_deref_mut();
         let inode = inode.expect("a file with conversions has an inode");
-        let key = inode.conversions[nth];
-        let conversion = ext4.conversions.get_mut(key);
-        let conversion = conversion.expect("an inode's conversion is there");
-        if inode.unwritten.count_in(conversion.run.clone()) > 0 {
-            return;
-        }
-        inode.conversions.remove(nth);
-        if conversion.ended.is_empty() {
-            ext4.conversions.remove(key);
-        } else {
-            self.state.add_filesystem_work(key);
-        }
+        let (unwritten, state) = (&inode.unwritten, &mut *self.state);
+        inode.conversions.retain(|key| {
+            let conversion = ext4.conversions.get_mut(*key);
+            let conversion = conversion.expect("an inode's conversion is there");
+            let is_under_way = unwritten.count_in(conversion.run.clone()) > 0;
+            if !is_under_way && conversion.ended.is_empty() {
+                ext4.conversions.remove(*key);
+            } else if !is_under_way {
+                state.add_filesystem_work(*key);
+            }
+            is_under_way
+        });
     }
 
     /// The blocks that say where a page is: the inode's, and the leaf's if there is
