@@ -30,9 +30,9 @@ impl Spread {
     }
 }
 
-/// The value that so many percent of all do not exceed: none is made up between
-/// two. None of no values.
-pub(crate) fn percentile(percent: usize, mut values: Vec<u64>) -> Option<u64> {
+/// The value that so many percent of all, 0 to 99, do not exceed: none is made up
+/// between two. None of no values.
+pub fn percentile<T: Copy + Ord>(percent: usize, mut values: Vec<T>) -> Option<T> {
     values.sort_unstable();
     values.get(values.len() * percent / 100).copied()
 }

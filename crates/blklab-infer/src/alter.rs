@@ -2,6 +2,7 @@
 //! A recorded process that behaves otherwise: as after a change of its application.
 
 use crate::recorded::{Bio, Marks, Process, Recorded, Waiting};
+use blklab_analysis::spread::percentile;
 use blklab_types::{BioFlags, Op, Pid, Span};
 
 impl Process {
@@ -86,9 +87,8 @@ impl Process {
 
     /// The median of its pauses; zero without any.
     fn median_think(&self) -> Span {
-        let mut thinks: Vec<Span> = self.bios.iter().skip(1).map(|b| b.think).collect();
-        thinks.sort_unstable();
-        thinks.get(thinks.len() / 2).copied().unwrap_or_default()
+        let thinks = self.bios.iter().skip(1).map(|b| b.think);
+        percentile(50, thinks.collect()).unwrap_or_default()
     }
 
     /// Who had to wait before its bios were queued did not want to: its long pauses are as

@@ -358,10 +358,7 @@ impl Disk {
         self.service.p90_ns = percentile(90, all.concat());
         let typical_ns = all.map(|all| percentile(50, all));
         self.service.nr_alone = [alone[0].len(), alone[1].len()];
-        self.service.alone_ns = alone.map(|mut all| {
-            all.sort_unstable();
-            all.get(all.len() / 2).copied()
-        });
+        self.service.alone_ns = alone.map(|all| percentile(50, all));
         for (side, typical) in typical_ns.into_iter().enumerate() {
             if self.service.nr_alone[side] < ALONE_MIN {
                 let alone = &mut self.service.alone_ns[side];

@@ -2,6 +2,7 @@
 //! A recording as a law of a device sees it, and how surprising it is then.
 
 use super::{Command, entropy, quantiles};
+use blklab_analysis::spread::percentile;
 use blklab_types::{Op, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -69,12 +70,9 @@ impl Explained {
         } else {
             (beside_each_other(by_issue, law), 0.0)
         };
-        let mut latencies: Vec<u64> = by_issue
-            .iter()
-            .map(|c| c.complete.since(c.issue).ns())
-            .collect();
-        latencies.sort_unstable();
-        let usual = latencies[latencies.len() / 2].max(1) as f64;
+        let latencies = by_issue.iter().map(|c| c.complete.since(c.issue).ns());
+        let usual = percentile(50, latencies.collect()).expect("there are commands");
+        let usual = usual.max(1) as f64;
         let resolution = (usual / 1000.0).max(100.0);
         let (possible, impossible): (Vec<Service>, Vec<Service>) =
             services.into_iter().partition(|s| s.ns >= 0.0);

@@ -223,12 +223,10 @@ fn capped(disk: &Disk, ended: usize) -> Vec<usize> {
 }
 
 fn is_narrow(d2c: &[u64]) -> bool {
-    let mut sorted = d2c.to_vec();
-    sorted.sort_unstable();
-    let Some(median) = sorted.get(sorted.len() / 2) else {
+    let Some(median) = percentile(50, d2c.to_vec()) else {
         return false;
     };
-    let near = |ns: &&u64| ns.abs_diff(*median) as f64 <= NARROW * *median as f64;
+    let near = |ns: &&u64| ns.abs_diff(median) as f64 <= NARROW * median as f64;
     d2c.iter().filter(near).count() as f64 >= NARROW_SHARE * d2c.len() as f64
 }
 
@@ -366,12 +364,8 @@ impl Sum {
 fn period(when: &mut [Time]) -> Option<u64> {
     when.sort_unstable();
     let gaps: Vec<u64> = when.windows(2).map(|w| w[1].since(w[0]).0).collect();
-    (gaps.len() >= 4 && {
-        let mut sorted = gaps.clone();
-        sorted.sort_unstable();
-        let median = sorted[sorted.len() / 2];
-        let near = gaps.iter().filter(|g| g.abs_diff(median) <= median / 5);
-        near.count() * 10 >= gaps.len() * 8
-    })
-    .then(|| gaps.iter().sum::<u64>() / gaps.len() as u64)
+    let median = percentile(50, gaps.clone())?;
+    let near = gaps.iter().filter(|g| g.abs_diff(median) <= median / 5);
+    let is_regular = gaps.len() >= 4 && near.count() * 10 >= gaps.len() * 8;
+    is_regular.then(|| gaps.iter().sum::<u64>() / gaps.len() as u64)
 }
