@@ -8,9 +8,7 @@
 
 use crate::kind::Kind;
 use crate::mount::{PerFile, Shared};
-use blklab_pagecache::{
-    Config, Extents, FileId, FsError, Host, LargeFolios, Layout, Ops, PageCache, State,
-};
+use blklab_pagecache::{Config, Extents, FileId, FsError, Host, Layout, Ops, PageCache, State};
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS};
 
 /// `extents`.
@@ -124,8 +122,8 @@ impl<H: Host> Ops<H> for ExtentLayout {
         true
     }
 
-    fn has_large_folios(&self, config: &Config) -> bool {
-        config.features.large_folios >= LargeFolios::Xfs
+    fn has_large_folios(&self) -> bool {
+        true
     }
 
     async fn remove_inode(&self, _cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {

@@ -238,8 +238,8 @@ macro_rules! filesystems {
                 each!(self, $all, fs => Ops::<H>::marks_background(fs))
             }
 
-            fn has_large_folios(&self, config: &Config) -> bool {
-                each!(self, $all, fs => Ops::<H>::has_large_folios(fs, config))
+            fn has_large_folios(&self) -> bool {
+                each!(self, $all, fs => Ops::<H>::has_large_folios(fs))
             }
 
             fn bio_pages(&self, config: &Config) -> u64 {

@@ -132,18 +132,13 @@ pub const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::new(5, 18),
-        what: "read-ahead of XFS fills large folios",
-        source: "mm/readahead.c, fs/xfs/xfs_icache.c",
+        what: "read-ahead fills large folios, of filesystems that have them",
+        source: "mm/readahead.c",
     },
     Change {
         release: KernelVersion::new(6, 6),
         what: "direct writes to block devices are plugged like reads",
         source: "block/fops.c",
-    },
-    Change {
-        release: KernelVersion::new(6, 16),
-        what: "read-ahead of ext4 fills large folios",
-        source: "fs/ext4/inode.c",
     },
 ];
 

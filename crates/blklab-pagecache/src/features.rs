@@ -193,21 +193,6 @@ pub enum DevicePlug {
     SeveralBios,
 }
 
-/// Which files a read-ahead window caches in folios of several pages
-/// (mm/readahead.c, `page_cache_ra_order`; what a filesystem announces at its
-/// inodes).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LargeFolios {
-    /// None (up to 5.17).
-    None,
-    /// Those of XFS, and of the filesystem `extents` (5.18, "xfs: Support large
-    /// folios").
-    Xfs,
-    /// Those of ext4 as well (6.16, "ext4: enable large folio for regular
-    /// file").
-    Ext4,
-}
-
 /// What ends a bio that could hold more pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BioBound {
@@ -320,8 +305,9 @@ pub struct Features {
     /// Flags of its bios (AHEAD: "mpage: mpage_readpages() should submit IO as
     /// read-ahead", of 4.19; here from 5.0 on).
     pub readahead_flags: BioFlags,
-    /// What its pages are in memory.
-    pub large_folios: LargeFolios,
+    /// A window of a file whose filesystem has them is cached in folios of several
+    /// pages (mm/readahead.c, `page_cache_ra_order`, of 5.18).
+    pub large_folios: bool,
     /// Read-ahead of page faults.
     pub fault_readahead: FaultReadahead,
     /// `POSIX_FADV_RANDOM`.
@@ -419,7 +405,7 @@ impl Features {
         readahead: Readahead::TwoWindow,
         window_cap: WindowCap::None,
         readahead_flags: BioFlags::NONE,
-        large_folios: LargeFolios::None,
+        large_folios: false,
         fault_readahead: FaultReadahead::Around,
         fadvise_random: FadviseRandom::PageByPage,
         stable_pages: false,
@@ -662,29 +648,22 @@ impl Features {
         ..Features::K418
     };
 
-    /// 5.18 to 6.5: read-ahead of XFS fills large folios.
+    /// 5.18 to 6.5: read-ahead fills large folios.
     pub const K518: Features = Features {
         name: "5.18",
-        large_folios: LargeFolios::Xfs,
+        large_folios: true,
         ..Features::K500
     };
 
-    /// 6.6 to 6.15: direct writes to block devices are plugged like reads.
+    /// 6.6 to 6.18: direct writes to block devices are plugged like reads.
     pub const K606: Features = Features {
         name: "6.6",
         device_plug: DevicePlug::SeveralBios,
         ..Features::K518
     };
 
-    /// 6.16 to 6.18: that of ext4 does as well.
-    pub const K616: Features = Features {
-        name: "6.16",
-        large_folios: LargeFolios::Ext4,
-        ..Features::K606
-    };
-
     /// All presets, oldest first.
-    pub const ALL: [Features; 29] = [
+    pub const ALL: [Features; 28] = [
         Features::K2616,
         Features::K2622,
         Features::K2623,
@@ -713,7 +692,6 @@ impl Features {
         Features::K500,
         Features::K518,
         Features::K606,
-        Features::K616,
     ];
 
     /// The presets, by the release that each begins with.
@@ -746,7 +724,6 @@ impl Features {
         (KernelVersion::new(5, 0), Features::K500),
         (KernelVersion::new(5, 18), Features::K518),
         (KernelVersion::new(6, 6), Features::K606),
-        (KernelVersion::new(6, 16), Features::K616),
     ];
 
     /// The features of a release.

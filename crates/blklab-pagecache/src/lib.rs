@@ -79,7 +79,7 @@ pub use config::{Config, ConfigError, OpCosts};
 pub use error::FsError;
 pub use features::{
     Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
-    InodeLists, LargeFolios, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
+    InodeLists, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
     UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Advice, Fd, FileId, Name, OSync};

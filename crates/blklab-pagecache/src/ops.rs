@@ -252,8 +252,9 @@ pub trait Ops<H: Host>: Sized + 'static {
         true
     }
 
-    /// Whether read-ahead caches files in large folios.
-    fn has_large_folios(&self, _config: &Config) -> bool {
+    /// Whether files may be cached in large folios, in releases whose read-ahead
+    /// makes some.
+    fn has_large_folios(&self) -> bool {
         false
     }
 

@@ -8,7 +8,7 @@
 
 use crate::cache::PageCache;
 use crate::error::FsError;
-use crate::features::{FadviseRandom, LargeFolios, WindowCap};
+use crate::features::{FadviseRandom, WindowCap};
 use crate::file::{Fd, File, FileId};
 use crate::folio::Folios;
 use crate::host::Host;
@@ -249,12 +249,12 @@ impl<H: Host> PageCache<H> {
 
     /// Whether read-ahead caches a file in large folios.
     fn has_large_folios(&self, id: FileId) -> bool {
-        if self.is_on_volume(id) {
-            self.filesystem.has_large_folios(&self.config)
+        let has = if self.is_on_volume(id) {
+            self.filesystem.has_large_folios()
         } else {
-            let large = self.config.features.large_folios >= LargeFolios::Xfs;
-            large && self.with(|s| Some(id) != s.device)
-        }
+            self.with(|s| Some(id) != s.device)
+        };
+        has && self.config.features.large_folios
     }
 
     /// Submits reads of the missing pages of a window, as far as the file

@@ -42,8 +42,8 @@ use crate::jbd::{Handle, Journal, Journalled};
 use crate::mount::{PerFile, Shared};
 use allocation::Aside;
 use blklab_pagecache::{
-    Config, Extents, File, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, Slab,
-    State, WriteControl,
+    Config, Extents, File, FileId, FreeSpace, FsError, Host, Ops, PageCache, Slab, State,
+    WriteControl,
 };
 use blklab_types::{PAGE_BYTES, TaskId};
 use inode::Inodes;
@@ -165,8 +165,8 @@ impl<H: Host> Ops<H> for Ext4Fs {
         false
     }
 
-    fn has_large_folios(&self, config: &Config) -> bool {
-        config.features.large_folios >= LargeFolios::Ext4
+    fn has_large_folios(&self) -> bool {
+        self.volume().options.features.large_folios
     }
 
     fn start(&self, cache: &PageCache<H>) {

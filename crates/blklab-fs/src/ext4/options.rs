@@ -55,6 +55,9 @@ pub struct Ext4Features {
     /// `dioread_nolock` if nothing is asked for (5.6, "ext4: make dioread_nolock the
     /// default").
     pub dioread_nolock: bool,
+    /// Files may be cached in large folios (6.16, "ext4: enable large folio for
+    /// regular file").
+    pub large_folios: bool,
     /// Access times if nothing is asked for.
     pub atime: Atime,
     /// mke2fs of the time makes journals of up to 1 GiB, with checksums.
@@ -92,6 +95,7 @@ impl Ext4Features {
                 BioFlags::NONE
             },
             dioread_nolock: kernel.since(5, 6),
+            large_folios: kernel.since(6, 16),
             atime: if kernel.since_2_6(30) {
                 Atime::Relative
             } else {
@@ -153,6 +157,11 @@ pub(super) const CHANGES: &[Change] = &[
         release: KernelVersion::new(6, 8),
         what: "writes of the journal pass write-back throttling",
         source: "fs/jbd2/commit.c",
+    },
+    Change {
+        release: KernelVersion::new(6, 16),
+        what: "read-ahead fills large folios",
+        source: "fs/ext4/inode.c",
     },
 ];
 

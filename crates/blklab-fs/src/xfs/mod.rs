@@ -42,7 +42,7 @@ mod transaction;
 mod volume;
 
 use blklab_pagecache::{
-    Config, FileId, FreeSpace, FsError, Host, LargeFolios, Ops, PageCache, State, WriteControl,
+    Config, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
 };
 pub(crate) use kind::XFS;
 pub use layout::default_log_blocks;
@@ -194,8 +194,8 @@ impl<H: Host> Ops<H> for Xfs {
         false
     }
 
-    fn has_large_folios(&self, config: &Config) -> bool {
-        config.features.large_folios >= LargeFolios::Xfs
+    fn has_large_folios(&self) -> bool {
+        self.volume().options.features.large_folios
     }
 
     async fn write_inode(&self, cache: &PageCache<H>, id: FileId, control: &WriteControl) {

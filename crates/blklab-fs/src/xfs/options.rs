@@ -43,6 +43,8 @@ pub struct XfsFeatures {
     pub has_delayed_logging: bool,
     /// Delayed logging unless something else is asked for (2.6.39 and later).
     pub delayed_logging: bool,
+    /// Files may be cached in large folios (5.18, "xfs: Support large folios").
+    pub large_folios: bool,
     /// Access times if nothing is asked for.
     pub atime: Atime,
 }
@@ -63,6 +65,7 @@ impl XfsFeatures {
             marks_buffers: kernel.since(3, 1),
             has_delayed_logging: kernel.since_2_6(35),
             delayed_logging: kernel.since_2_6(39),
+            large_folios: kernel.since(5, 18),
             atime: if kernel.since_2_6(30) {
                 Atime::Relative
             } else {
@@ -123,6 +126,11 @@ pub(super) const CHANGES: &[Change] = &[
         release: KernelVersion::new(5, 4),
         what: "log records say that more will follow, and write-back throttling lets them pass",
         source: "fs/xfs/xfs_log.c",
+    },
+    Change {
+        release: KernelVersion::new(5, 18),
+        what: "read-ahead fills large folios",
+        source: "fs/xfs/xfs_icache.c",
     },
 ];
 

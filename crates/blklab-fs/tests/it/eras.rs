@@ -15,7 +15,7 @@ const FLUSHERS: [Features; 5] = [
     Features::K300,
     Features::K306,
     Features::K410,
-    Features::K616,
+    Features::K606,
 ];
 
 /// A machine whose limits are 13107 and 26214 pages before 3.2.
@@ -492,7 +492,7 @@ fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
 
 #[test]
 fn sync_ends_beside_a_writer_from_3_2_on() {
-    for features in [Features::K309, Features::K410, Features::K616] {
+    for features in [Features::K309, Features::K410, Features::K606] {
         let (machine, cache) = boot(features, 512 * MIB);
         let file = cache.create_laid_out(64 * MIB).expect("space");
         let fd = cache.open(file, false).expect("it exists");

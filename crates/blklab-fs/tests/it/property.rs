@@ -186,7 +186,7 @@ fn no_page_is_lost_and_none_is_written_for_nothing() {
         Features::K404,
         Features::K410,
         Features::K500,
-        Features::K616,
+        Features::K606,
     ] {
         for seed in 1..=6 {
             for memory_mib in [13, 64] {
