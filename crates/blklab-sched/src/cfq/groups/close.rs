@@ -74,7 +74,7 @@ impl Cfq {
 
     /// Whether a request of another queue is as close to the head as one of
     /// the queue itself would be (`cfq_rq_close`).
-    pub(super) fn is_close_to_head(&self, id: QueueId, sector: u64) -> bool {
+    pub(super) fn is_close(&self, id: QueueId, sector: u64) -> bool {
         self.is_within(id, sector, u64::MAX)
     }
 

@@ -99,7 +99,7 @@ impl Cfq {
         } else {
             group_idle
         };
-        self.start_timer(cx, length);
+        self.arm_timer(cx, length);
         if self.feat.long_messages {
             let group = u8::from(!for_queue);
             let text = format_args!("arm_idle: {length} group_idle: {group}");
@@ -119,7 +119,7 @@ impl Cfq {
         self.groups[queue.group].nr_queues <= 1 && !slow
     }
 
-    fn start_timer(&self, cx: &mut Cx<'_>, length: u64) {
+    fn arm_timer(&self, cx: &mut Cx<'_>, length: u64) {
         let timer = self.idle_slice_timer;
         if self.clock.is_ns() {
             let due = blklab_types::Time(cx.now.0.saturating_add(length));

@@ -52,7 +52,7 @@ impl Cfq {
         }
         self.active_task.is_some()
             && active.turn.wait_request
-            && self.is_close_to_head(id, q.rqs[rq].sector)
+            && self.is_close(id, q.rqs[rq].sector)
     }
 
     /// The active queue is idled for only as one of those without idling, and

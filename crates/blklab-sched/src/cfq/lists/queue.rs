@@ -114,13 +114,13 @@ impl Cfq {
     pub(super) fn get_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
         let id = match self.find_queue(cx, task, own) {
             Some(id) => id,
-            None => self.make_queue(cx, task, own),
+            None => self.new_queue(cx, task, own),
         };
         self.queues[id].refs += 1;
         id
     }
 
-    fn make_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
+    fn new_queue(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
         self.nr_made += 1;
         let deep = self.feat.depth_rule == super::features::DepthRule::AllQueues && self.hw_tag;
         let queue = Queue {

@@ -47,7 +47,7 @@ impl Cfq {
             slice_idle
         };
         self.queues[queue].turn.wait_request = true;
-        set_timer(cx, self.idle_slice_timer, length);
+        arm_timer(cx, self.idle_slice_timer, length);
         q.message(cx, format_args!("cfq arm_idle: {length}"));
         cx.waits(Why::Idling, self.queues[queue].pid);
     }
@@ -100,7 +100,7 @@ impl Cfq {
     /// `left` jiffies.
     pub(super) fn arm_idle_class_timer(&self, cx: &mut Cx<'_>, left: u64) {
         if let Some(timer) = self.idle_class_timer {
-            set_timer(cx, timer, left);
+            arm_timer(cx, timer, left);
         }
     }
 
@@ -184,7 +184,7 @@ impl Cfq {
     }
 }
 
-fn set_timer(cx: &mut Cx<'_>, timer: TimerId, delay: u64) {
+fn arm_timer(cx: &mut Cx<'_>, timer: TimerId, delay: u64) {
     cx.timers.arm(timer, cx.jiffies.plus(delay));
     cx.truth_note(Kind::TimerArm, delay, cx.timers.name(timer));
 }

@@ -29,7 +29,7 @@ impl Cfq {
 
     /// How far shorter slices put a queue back: what the others may use more,
     /// in unsigned int arithmetic (`cfq_slice_offset`).
-    fn offset_jiffies(&self, queue: QueueId) -> u64 {
+    fn slice_offset(&self, queue: QueueId) -> u64 {
         let less = self
             .prio_slice(SYNC, 0)
             .wrapping_sub(self.prio_to_slice(queue));
@@ -43,12 +43,12 @@ impl Cfq {
         base.wrapping_add(self.set.idle_delay_jiffies)
     }
 
-    fn key_of(&mut self, now: u64, queue: QueueId) -> u64 {
+    fn new_key(&mut self, now: u64, queue: QueueId) -> u64 {
         if self.queues[queue].prio.is_idle_class() && !self.feat.idle_class_waits {
             return self.key_of_idle_class(now, queue);
         }
         let rest = std::mem::take(&mut self.queues[queue].slice_resid) as u64;
-        let key = self.offset_jiffies(queue).wrapping_add(now);
+        let key = self.slice_offset(queue).wrapping_add(now);
         if self.feat.rest_moves_forward {
             key.wrapping_sub(rest)
         } else {
@@ -71,7 +71,7 @@ impl Cfq {
     /// Sorts a busy queue anew (`cfq_resort_rr_list`).
     fn resort(&mut self, q: &Core, now: u64, queue: QueueId) {
         if self.queues[queue].on_rr {
-            let key = self.key_of(now, queue);
+            let key = self.new_key(now, queue);
             self.file(queue, key);
             self.file_position(q, queue);
         }
