@@ -29,14 +29,14 @@ impl Cfq {
                 break;
             };
             self.stop_waiting(cx, queue);
-            moved += self.round(q, cx, queue, room) as usize;
+            moved += self.serve_round(q, cx, queue, room) as usize;
         }
         q.message(cx, format_args!("cfq dispatched={moved}"));
         moved
     }
 
     /// Up to `room` requests of a queue (`__cfq_dispatch_requests`).
-    fn round(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, room: u32) -> u32 {
+    fn serve_round(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, room: u32) -> u32 {
         let mut moved = 0;
         loop {
             self.move_next(q, cx, queue);
