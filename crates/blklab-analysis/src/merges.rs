@@ -37,8 +37,15 @@ impl Extent {
 
     /// Whether `behind` was inserted while this one waited.
     fn waited_for(&self, behind: &Extent) -> bool {
-        self.insert < behind.insert && behind.insert < self.issue
+        both_waited(Some(self.insert), Some(self.issue), Some(behind.insert))
     }
+}
+
+/// Whether a second request was inserted while the first, whose I and D these are, waited
+/// to be issued: what a missed merge is, for figures of studies and for the finding. Times
+/// that are not known say no.
+pub(crate) fn both_waited(insert: Option<Time>, issue: Option<Time>, second: Option<Time>) -> bool {
+    insert.is_some() && insert < second && second < issue
 }
 
 /// A request and the one inserted right behind it.

@@ -12,6 +12,7 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
 };
+use crate::merges::both_waited;
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::{BTreeMap, HashMap};
@@ -179,10 +180,7 @@ enum Missed {
 }
 
 fn missed(first: &Request, second: &Request, limit: Limit) -> Option<Missed> {
-    let waits = first.life.insert.is_some()
-        && first.life.insert < second.life.insert
-        && second.life.insert < first.life.issue;
-    if waits {
+    if both_waited(first.life.insert, first.life.issue, second.life.insert) {
         let may = limit.may_hold(first.sectors(), second.sectors());
         return may.then_some(Missed::Waiting);
     }
