@@ -51,9 +51,8 @@ impl<S: Service> Server<S> {
             return;
         }
         let i = self.service.choose(cx.now, &self.waiting);
-        let Some(cmd) = self.waiting.remove(i) else {
-            return;
-        };
+        let cmd = self.waiting.remove(i);
+        let cmd = cmd.expect("a law chooses among the waiting commands");
         let end = match cmd.op {
             Op::Read | Op::Write => self.service.serve(cx.now, &cmd),
             Op::Flush | Op::Discard => cx.now,

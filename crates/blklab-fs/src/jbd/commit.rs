@@ -217,7 +217,8 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
             if log_blocks > 0 {
                 j.checkpoints.push_back(Checkpoint { blocks, log_blocks });
             }
-            let done: Transaction = j.committing.take().unwrap_or_default();
+            let done = j.committing.take();
+            let done: Transaction = done.expect("only its own commit ends a transaction");
             j.committed = j.committed.max(done.tid);
             j.wake_all(wake);
             for run in done.freed {

@@ -26,6 +26,9 @@ const FLUSH_TRANSACTIONS: usize = 256;
 /// The work queue commits so long after a transaction has ended.
 const WORK_DELAY_MS: u64 = 100;
 
+/// Transactions leave the list of those that have ended only after their commit.
+const HAS_ENDED: &str = "a transaction has ended before it is committed";
+
 /// What the flush does with a block.
 enum Place {
     /// A newer transaction has it, or it is in its place.
@@ -263,8 +266,8 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Commits one transaction (`flush_commit_list`).
     async fn reiser_commit(&self, tid: u64) {
         let data = self.with(|s| {
-            let e = s.reiser_journal().ended(tid);
-            e.map(|e| std::mem::take(&mut e.data)).unwrap_or_default()
+            let e = s.reiser_journal().ended(tid).expect(HAS_ENDED);
+            std::mem::take(&mut e.data)
         });
         let take = |place| self.with(|s| s.reiser_take_data(place));
         self.write_ordered(data, CHUNK, WaitOrder::Pages, BioFlags::NONE, take)
@@ -274,9 +277,7 @@ impl<H: Host> Mount<'_, H, Volume> {
             let v = &mut *s.volume;
             v.journal.take_log_blocks(tid, &mut log);
             let length = v.journal.length;
-            let Some(e) = v.journal.ended(tid) else {
-                return (Vec::new(), JOURNAL, v.options);
-            };
+            let e = v.journal.ended(tid).expect(HAS_ENDED);
             let at = |nth| JOURNAL + (e.start + nth) % length;
             let last = e.log_blocks() - 1;
             ((0..last).map(at).collect::<Vec<u64>>(), at(last), v.options)

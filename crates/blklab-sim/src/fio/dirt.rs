@@ -42,9 +42,8 @@ impl Dirt {
     /// Begins to write it.
     pub(super) fn start(self, m: &Machine, cache: PageCache<Machine>) {
         let body = async move {
-            let Ok(fd) = cache.open(self.file, false) else {
-                return;
-            };
+            let fd = cache.open(self.file, false);
+            let fd = fd.expect("nobody else has the file, to remove it");
             let mut at = 0;
             while at < self.bytes {
                 // The space was set aside, so the write cannot fail.

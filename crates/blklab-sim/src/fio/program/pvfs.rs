@@ -203,9 +203,8 @@ impl Bench {
 
     /// Writes the file.
     pub(crate) async fn write(self, m: &Machine, cache: &PageCache<Machine>, r: &Recorder<'_>) {
-        let Ok(fd) = cache.open(self.file, false) else {
-            return;
-        };
+        let fd = cache.open(self.file, false);
+        let fd = fd.expect("the program removes no file");
         let pwrite = Pwrite::new(m, cache, r.call());
         let longest = match Library::new(&self.plan, m, pwrite.clone()) {
             Some(library) => self.asynchronous(&library, &pwrite.slept, fd, m, r).await,
