@@ -13,17 +13,17 @@ const V2_6_30: KernelVersion = KernelVersion::v2_6(30);
 
 /// A row of percent of the memory.
 const fn percent(default: i64) -> Setting {
-    setting(Unit::Count, default, (0, 100))
+    setting(Unit::Percent, default, (0, 100))
 }
 
 /// A row of 1/100 s.
 const fn centisecs(default: i64) -> Setting {
-    setting(Unit::Count, default, (0, i32::MAX as i64))
+    setting(Unit::Centisecs, default, (0, i32::MAX as i64))
 }
 
 /// A row of processor time in ns.
 const fn cost_ns(default: i64) -> Setting {
-    setting(Unit::Count, default, (0, 1_000_000_000))
+    setting(Unit::Ns, default, (0, 1_000_000_000))
 }
 
 settings! {
@@ -42,11 +42,11 @@ settings! {
     dirty_background_ratio: u32 = percent(10).then(V2_6_22, 5).then(V2_6_30, 10);
 
     /// bytes dirty at which writers are held back, in place of dirty_ratio
-    dirty_bytes: u64 = setting(Unit::Count, 0, (8192, 1 << 40)).since(V2_6_29)
+    dirty_bytes: u64 = setting(Unit::Bytes, 0, (8192, 1 << 40)).since(V2_6_29)
         .manual("bytes dirty at which writers are held back, in place of `dirty_ratio` (2.6.29)", "");
 
     /// bytes dirty at which background writing starts, in place of the ratio
-    dirty_background_bytes: u64 = setting(Unit::Count, 0, (1, 1 << 40)).since(V2_6_29)
+    dirty_background_bytes: u64 = setting(Unit::Bytes, 0, (1, 1 << 40)).since(V2_6_29)
         .manual("bytes dirty at which background writing starts, in place of the ratio (2.6.29)", "");
 
     /// period of periodic writing, in 1/100 s
@@ -55,40 +55,40 @@ settings! {
     /// age at which periodic writing takes a file, in 1/100 s
     dirty_expire_centisecs: u32 = centisecs(3000);
 
-    /// processor time of one I/O in fio and its system call, in ns
+    /// processor time of one I/O in fio and its system call
     io_cost_ns: u32 = cost_ns(1000).range(1, 1_000_000_000)
         .manual("one I/O in fio and its system call; of fsync, fdatasync \
               and sync_file_range it counts as latency", "");
 
-    /// processor time of one direct I/O that counts as its latency, in ns
+    /// processor time of one direct I/O that counts as its latency
     call_cost_ns: u32 = cost_ns(0)
         .manual("the part of a direct I/O that counts as its latency; of syncs of direct jobs, too", "");
 
-    /// processor time of each further page of a direct I/O in its call, in ns
+    /// processor time of each further page of a direct I/O in its call
     direct_page_cost_ns: u32 = cost_ns(0)
         .manual("each page of a direct I/O but the first, in its system call", "");
 
-    /// processor time of one completion of an asynchronous I/O in fio, in ns
+    /// processor time of one completion of an asynchronous I/O in fio
     reap_cost_ns: u32 = cost_ns(0)
         .manual("one completion of an asynchronous I/O in fio", "");
 
-    /// processor time of a buffered page beside its copying, in ns
+    /// processor time of a buffered page beside its copying
     page_cost_ns: u32 = cost_ns(1000)
         .manual("a buffered page, beside its copying", "");
 
-    /// time to get going after a sleep, where tasks share a processor, in ns
+    /// time to get going after a sleep, where tasks share a processor
     switch_cost_ns: u32 = cost_ns(2000).since(MULTI_QUEUE)
         .manual("getting going after a sleep, with one processor, from 5.0 on", "");
 
-    /// time of an interrupt of the device, where tasks share a processor, in ns
+    /// time of an interrupt of the device, where tasks share a processor
     interrupt_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("an interrupt of the device, likewise", "");
 
-    /// time of a request from scheduler to driver, where tasks share a processor, in ns
+    /// time of a request from scheduler to driver, where tasks share a processor
     dispatch_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a request from the scheduler to the driver, likewise", "");
 
-    /// time of a page that null_blk with memory_backed copies, in ns
+    /// time of a page that null_blk with memory_backed copies
     driver_copy_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a page that `null_blk` copies with `memory_backed`, likewise", "");
 
@@ -98,65 +98,65 @@ settings! {
               scheduler's lock, as measured on one machine; 0: only what the next three give",
              "1; where a trace is run again 0");
 
-    /// processor time of a request in the block layer and the driver, in ns
-    request_cost_ns: u32 = setting(Unit::Count, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
+    /// processor time of a request in the block layer and the driver
+    request_cost_ns: u32 = setting(Unit::Ns, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
         .manual("a request in the block layer and the driver, to its end, without its scheduler; \
               its submitter has it before its next bio", "1620; with `processor_time=0` 0");
 
-    /// processor time of a request that its scheduler adds, in ns; 0: and no lock
-    sched_cost_ns: u32 = setting(Unit::Count, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
+    /// processor time of a request that its scheduler adds; 0: and no lock
+    sched_cost_ns: u32 = setting(Unit::Ns, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
         .manual("what the scheduler adds to it, where nobody else wants its lock; 0: nothing, and \
               no lock",
              "none 0, mq-deadline 600, kyber 670, bfq 1520; with `processor_time=0` 0");
 
-    /// what a turn with the scheduler's lock takes more after another processor's, in ns
+    /// what a turn with the scheduler's lock takes more after another processor's
     lock_transfer_ns: u32 = cost_ns(430).since(MULTI_QUEUE)
         .manual("with several processors: what each turn with the scheduler's lock takes more \
               after one of another processor", "");
 
-    /// processor time of a page written from the page cache to the disk, in ns
+    /// processor time of a page written from the page cache to the disk
     writeout_cost_ns: u32 = cost_ns(0)
         .manual("a page that is written from the page cache to the disk", "");
 
-    /// processor time of fio's main process, every 10 ms, in ns; 0: it sleeps
+    /// processor time of fio's main process, every 10 ms; 0: it sleeps
     look_cost_ns: u32 = cost_ns(0)
         .manual("fio's main process, every 10 ms; 0: it sleeps while jobs run, and starts them \
               when their delays end, not at its next look, every 100 ms", "");
 
-    /// processor time of fio's main process, every 100 ms before all jobs run, in ns
+    /// processor time of fio's main process, every 100 ms before all jobs run
     start_look_cost_ns: u32 = cost_ns(0)
         .manual("likewise, every 100 ms as long as jobs wait to be started", "");
 
-    /// processor time of a fio job from its release to its first I/O, in ns
+    /// processor time of a fio job from its release to its first I/O
     job_start_ns: u32 = cost_ns(0)
         .manual("a fio job from its release to its first I/O; jobs that start together take \
               turns if there is one processor", "");
 
-    /// processor time of a fio job's start for each I/O in flight, in ns
+    /// processor time of a fio job's start for each I/O in flight
     io_u_setup_ns: u32 = cost_ns(0)
         .manual("likewise, for each I/O that it may have in flight (`init_io_u`)", "");
 
-    /// processor time of a fio job's start for each page of buffers, in ns
+    /// processor time of a fio job's start for each page of buffers
     buffer_page_ns: u32 = cost_ns(0)
         .manual("likewise, for each page of their buffers, which fio fills", "");
 
-    /// processor time that a fio job takes to get ready, in ns
+    /// processor time that a fio job takes to get ready
     job_setup_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("what a fio job has had of the processor when it begins, likewise: up to 6.5 it \
               is behind jobs that slept meanwhile; it begins no later", "");
 
-    /// how long the machine has been up when the load begins, in ms
-    uptime_ms: u32 = setting(Unit::Count, 0, (0, 3_600_000))
+    /// how long the machine has been up when the load begins
+    uptime_ms: u32 = setting(Unit::Ms, 0, (0, 3_600_000))
         .manual("how long the machine has been up when the load begins, in ms: where the timers of \
               write-back and journals, and the spindle, stand by then", "");
 
     /// MiB of a file of somebody else that are written when the machine starts
-    dirty_at_start_mb: u32 = setting(Unit::Count, 0, (0, 1 << 20))
+    dirty_at_start_mb: u32 = setting(Unit::MiB, 0, (0, 1 << 20))
         .manual("MiB of a file of somebody else that are written, and not synced, when the machine \
               starts", "");
 
     /// all processor times, in percent of those of a 2.4 GHz machine of 2008
-    cpu_cost_percent: u32 = setting(Unit::Count, 100, (1, 100_000))
+    cpu_cost_percent: u32 = setting(Unit::Percent, 100, (1, 100_000))
         .manual("factor on all these times and on copying, percent", "");
 
     /// processors; with one, tasks compete for it (to 4.20: kernel threads only)

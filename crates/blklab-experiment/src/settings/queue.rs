@@ -45,7 +45,7 @@ const fn switch(default: i64) -> Setting {
 
 /// A row of sectors.
 const fn sectors(low: i64) -> Setting {
-    setting(Unit::Count, 0, (low, u32::MAX as i64))
+    setting(Unit::Sectors, 0, (low, u32::MAX as i64))
 }
 
 /// What the queue comes to.

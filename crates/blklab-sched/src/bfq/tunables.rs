@@ -76,7 +76,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
     ),
     row(
         "max_budget",
-        Unit::Count,
+        Unit::Sectors,
         0,
         0,
         INT_MAX,
