@@ -38,7 +38,7 @@ const ENDS: [(&str, Unit); 10] = [
 #[test]
 fn units_are_those_that_names_promise() {
     let mut promised = 0;
-    for row in all().flat_map(|s| s.rows()) {
+    for row in all().flat_map(super::Setting::rows) {
         if let Some((_, unit)) = ENDS.iter().find(|(end, _)| row.name.ends_with(end)) {
             assert_eq!(row.unit, *unit, "{}", row.name);
             promised += 1;
