@@ -23,7 +23,8 @@ seeds() {
     vscsi) ls testdata/vscsi/* ;;
     lttng) ls testdata/lttng/* ;;
     trace) ls testdata/blkparse/* testdata/ftrace/* testdata/snoop/* testdata/rows/* testdata/vscsi/* testdata/lttng/* ;;
-    blktrace) ls testdata/blkparse/*.blktrace.* ;;
+    # Any bytes are an experiment.
+    blktrace | run) ls testdata/blkparse/*.blktrace.* ;;
     esac
     find "fuzz/regressions/$1" -type f 2>/dev/null || true
 }

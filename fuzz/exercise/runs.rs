@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A small experiment made of any bytes, run twice: the models keep their own
+//! assertions, all I/O ends, and both runs give the same events. Shared by the fuzz
+//! target and by the test that runs some of fixed seeds.
+
+use blklab::matrix::{self, Overrides, Setting};
+use blklab::run::{RunOptions, run};
+use blklab::{DeviceSpec, Experiment, Planner, Sim, Workload};
+use std::fmt::Display;
+
+/// Devices of every kind of model.
+const DEVICES: [&str; 9] = [
+    "sata-7200-2008",
+    "serial",
+    "parallel",
+    "null_blk",
+    "cciss",
+    "san-lun",
+    "ssd-x25m",
+    "samsung-980-pro",
+    "st2000dm006",
+];
+const FILESYSTEMS: [&str; 10] = [
+    "extents",
+    "ext2",
+    "ext3",
+    "ext4",
+    "xfs",
+    "reiserfs",
+    "btrfs",
+    "nilfs2",
+    "ntfs-3g",
+    "ext3:data=journal",
+];
+/// Settings of queue and machine, and values that make them matter.
+const SETTINGS: [(&str, &[&str]); 9] = [
+    ("nr_requests", &["4", "5", "16", "128"]),
+    ("queue_depth", &["1", "2", "7", "31"]),
+    ("max_sectors_kb", &["4", "36", "512"]),
+    ("max_segments", &["1", "2", "31"]),
+    ("nomerges", &["0", "1"]),
+    ("read_ahead_kb", &["0", "4", "128"]),
+    ("dirty_ratio", &["1", "10", "40"]),
+    ("memory", &["128m", "256m"]),
+    ("cpus", &["1", "2", "4"]),
+];
+const PATTERNS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
+const BLOCKS: [&str; 5] = ["4k", "8k", "20k", "64k", "256k"];
+/// Options of a job that change how its I/O reaches the queue.
+const OPTIONS: [&str; 12] = [
+    "fsync=1",
+    "fsync=7",
+    "fdatasync=3",
+    "sync=1",
+    "thinktime=300",
+    "thinktime=9000",
+    "startdelay=30ms",
+    "prioclass=3",
+    "prioclass=1",
+    "numjobs=3",
+    "end_fsync=1",
+    "invalidate=0",
+];
+/// Jobs of an experiment, and I/Os of each, at most.
+const JOBS_MAX: u64 = 3;
+const IOS_MAX: u64 = 40;
+
+/// Bytes that choices are taken from; zeros follow the last.
+struct Tape<'a>(std::slice::Iter<'a, u8>);
+
+impl Tape<'_> {
+    fn byte(&mut self) -> u64 {
+        self.0.next().map_or(0, |b| u64::from(*b))
+    }
+
+    /// A number below `n`.
+    fn below(&mut self, n: u64) -> u64 {
+        (self.byte() << 8 | self.byte()) % n
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+
+    fn job(&mut self, n: u64, on_disk: bool) -> String {
+        let mut job = format!(
+            "[j{n}]\nrw={}\nbs={}\n",
+            self.one_of(&PATTERNS),
+            self.one_of(&BLOCKS)
+        );
+        job += &format!(
+            "number_ios={}\nsize={}m\n",
+            1 + self.below(IOS_MAX),
+            1 + self.below(4)
+        );
+        if on_disk {
+            job += "filename=/dev/sda\n";
+        }
+        match self.below(3) {
+            0 => job += "ioengine=psync\n",
+            1 => job += "ioengine=psync\ndirect=1\n",
+            _ => {
+                job += &format!(
+                    "ioengine=libaio\ndirect=1\niodepth={}\n",
+                    1 + self.below(20)
+                );
+            }
+        }
+        for _ in 0..self.below(3) {
+            job += self.one_of(&OPTIONS);
+            job += "\n";
+        }
+        job
+    }
+
+    /// A value of a tunable, at an end of its range or near its default.
+    fn value(&mut self, default: i64, range: (i64, i64)) -> i64 {
+        let near = match self.below(5) {
+            0 => range.0,
+            1 => range.0.saturating_add(1),
+            2 => default / 3,
+            3 => default,
+            _ => default.saturating_mul(5),
+        };
+        near.clamp(range.0, range.1)
+    }
+}
+
+/// Says how many events a run has, if the experiment can be.
+pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
+    let mut tape = Tape(data.iter());
+    let sim = Sim::default();
+    let catalogue = sim.catalogue();
+    let releases: Vec<_> = blklab_kernel::releases().collect();
+    let kernel = tape.one_of(&releases);
+    let mut schedulers = catalogue.schedulers();
+    schedulers.retain(|s| s.since <= kernel && kernel < s.until);
+    let scheduler = &schedulers[tape.below(schedulers.len() as u64) as usize];
+    let mut settings = Vec::new();
+    let mut set = |key: &str, value: String| {
+        settings.push(Setting {
+            key: key.to_owned(),
+            values: vec![value],
+        });
+    };
+    for t in scheduler.tunables.iter().filter(|t| t.is_in(kernel)) {
+        if tape.below(4) == 0 {
+            set(t.name, tape.value(t.default, t.range).to_string());
+        }
+    }
+    for (key, values) in SETTINGS {
+        if tape.below(3) == 0 {
+            set(key, tape.one_of(values).to_owned());
+        }
+    }
+    let on_disk = tape.below(2) == 0;
+    if !on_disk {
+        set("filesystem", tape.one_of(&FILESYSTEMS).to_owned());
+    }
+    let device = tape.one_of(&DEVICES);
+    let text = (0..=tape.below(JOBS_MAX))
+        .map(|n| tape.job(n, on_disk))
+        .collect();
+    let workload = Workload::Fio {
+        name: "fuzz.fio".to_owned(),
+        text,
+    };
+    let overrides = Overrides {
+        kernels: vec![kernel.to_string()],
+        schedulers: vec![scheduler.name.to_owned()],
+        devices: vec![DeviceSpec {
+            name: device.to_owned(),
+            params: Vec::new(),
+        }],
+        settings,
+        repeat: 1,
+        ..Overrides::default()
+    };
+    let planner = Planner::new(&sim);
+    let experiment = Experiment::new("fuzz", workload, &catalogue);
+    let plans = match matrix::expand(&[experiment], &overrides, &planner) {
+        Ok(cells) => matrix::plans(&cells, &overrides, &planner),
+        Err(refused) => return refuse(&refused),
+    };
+    let plans = match plans {
+        Ok(plans) => plans,
+        Err(refused) => return refuse(&refused),
+    };
+    let once = || {
+        let output = run(&plans[0], &RunOptions::default()).expect("a plan runs");
+        (output.digest, output.end)
+    };
+    let first = once();
+    assert_eq!(first, once(), "two runs of {overrides:?}");
+    Some(first.0.nr_events())
+}
+
+fn refuse(refused: &impl Display) -> Option<u64> {
+    let refused = refused.to_string();
+    assert_eq!(refused.lines().count(), 1, "one line: {refused}");
+    None
+}
