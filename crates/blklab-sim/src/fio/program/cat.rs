@@ -16,6 +16,9 @@ use blklab_pagecache::{Advice, FileId, FsError, PageCache};
 use blklab_types::PAGE_BYTES;
 use blklab_workload::scenario::{Cat, etc_sizes};
 
+/// Why an open cannot fail.
+const IS_THERE: &str = "the program's files are there, and nobody removes them";
+
 /// The files on the disk.
 pub(crate) struct Files {
     directory: FileId,
@@ -66,9 +69,7 @@ impl Files {
                 inode_block_seen = Some(block);
             }
             r.system_call().await; // open
-            let Ok(fd) = cache.open(*file, false) else {
-                continue;
-            };
+            let fd = cache.open(*file, false).expect(IS_THERE);
             r.system_call().await; // fstat
             let mut offset = 0;
             loop {
@@ -92,8 +93,7 @@ impl Files {
 
 /// One block of metadata, without reading ahead.
 async fn metadata(cache: &PageCache<Machine>, file: FileId, block: u64) {
-    let fd = cache.open(file, false);
-    let fd = fd.expect("the program removes no file");
+    let fd = cache.open(file, false).expect(IS_THERE);
     let _ = cache.fadvise(fd, 0, 0, Advice::Random).await;
     let _ = cache.read(fd, block * PAGE_BYTES, PAGE_BYTES).await;
 }
