@@ -21,7 +21,7 @@ const fn centisecs(default: i64) -> Setting {
     setting(Unit::Centisecs, default, (0, i32::MAX as i64))
 }
 
-/// A row of processor time in ns.
+/// A row of processor time in ns; a default of -1 is that of what is not set.
 const fn cost_ns(default: i64) -> Setting {
     setting(Unit::Ns, default, (0, 1_000_000_000))
 }
@@ -99,12 +99,12 @@ settings! {
              "1; where a trace is run again 0");
 
     /// processor time of a request in the block layer and the driver
-    request_cost_ns: u32 = setting(Unit::Ns, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
+    request_cost_ns: u32 = cost_ns(-1).since(MULTI_QUEUE)
         .manual("a request in the block layer and the driver, to its end, without its scheduler; \
               its submitter has it before its next bio", "1620; with `processor_time=0` 0");
 
     /// processor time of a request that its scheduler adds; 0: and no lock
-    sched_cost_ns: u32 = setting(Unit::Ns, -1, (0, 1_000_000_000)).since(MULTI_QUEUE)
+    sched_cost_ns: u32 = cost_ns(-1).since(MULTI_QUEUE)
         .manual("what the scheduler adds to it, where nobody else wants its lock; 0: nothing, and \
               no lock",
              "none 0, mq-deadline 600, kyber 670, bfq 1520; with `processor_time=0` 0");
