@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A small experiment made of any bytes, run twice: the models keep their own
-//! assertions, every job ends with all its I/Os done, and both runs give the same
-//! events. Write-back that is under way when the last job ends is not waited for. Shared
+//! assertions, every job ends with all its I/Os done or failed, and both runs give
+//! the same events. Write-back that is under way when the last job ends is not waited for. Shared
 //! by the fuzz target and by the test that runs some of fixed seeds.
 
 use blklab::matrix::{self, Overrides, Setting};
 use blklab::run::{RunOptions, run};
-use blklab::{DeviceSpec, Experiment, Planner, Sim, Workload};
-use std::fmt::Display;
+use blklab::{Catalogue, DeviceSpec, Experiment, Planner, Sim, Workload};
 
-/// Devices of every kind of model.
+/// Devices: laws, disks, controllers, flash drives.
 const DEVICES: [&str; 9] = [
     "sata-7200-2008",
     "serial",
@@ -20,18 +19,6 @@ const DEVICES: [&str; 9] = [
     "ssd-x25m",
     "samsung-980-pro",
     "st2000dm006",
-];
-const FILESYSTEMS: [&str; 10] = [
-    "extents",
-    "ext2",
-    "ext3",
-    "ext4",
-    "xfs",
-    "reiserfs",
-    "btrfs",
-    "nilfs2",
-    "ntfs-3g",
-    "ext3:data=journal",
 ];
 /// Settings of queue and machine, and values that make them matter.
 const SETTINGS: [(&str, &[&str]); 9] = [
@@ -64,7 +51,7 @@ const OPTIONS: [&str; 12] = [
 ];
 /// Sections of a job file, each of up to three processes (`numjobs`), and I/Os of each
 /// process, at most.
-const JOBS_MAX: u64 = 3;
+const SECTIONS_MAX: u64 = 3;
 const IOS_MAX: u64 = 40;
 
 /// Bytes that choices are taken from; zeros follow the last.
@@ -115,6 +102,20 @@ impl Tape<'_> {
         job
     }
 
+    /// One of all, and some of its options that take words.
+    fn filesystem(&mut self, catalogue: &Catalogue) -> String {
+        let name = self.one_of(&catalogue.filesystems());
+        let mut text = name.to_owned();
+        for option in catalogue.filesystem_rows(name).expect("it is listed") {
+            let words = option.words();
+            if !words.is_empty() && self.below(4) == 0 {
+                let word = &words[self.below(words.len() as u64) as usize];
+                text += &format!(":{}={word}", option.name());
+            }
+        }
+        text
+    }
+
     /// A value of a tunable, at an end of its range or near its default.
     fn value(&mut self, default: i64, range: (i64, i64)) -> i64 {
         let near = match self.below(5) {
@@ -137,7 +138,7 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     let kernel = tape.one_of(&releases);
     let mut schedulers = catalogue.schedulers();
     schedulers.retain(|s| s.since <= kernel && kernel < s.until);
-    let scheduler = &schedulers[tape.below(schedulers.len() as u64) as usize];
+    let scheduler = tape.one_of(&schedulers);
     let mut settings = Vec::new();
     let mut set = |key: &str, value: String| {
         settings.push(Setting {
@@ -157,10 +158,10 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     }
     let on_disk = tape.below(2) == 0;
     if !on_disk {
-        set("filesystem", tape.one_of(&FILESYSTEMS).to_owned());
+        set("filesystem", tape.filesystem(&catalogue));
     }
     let device = tape.one_of(&DEVICES);
-    let text = (0..=tape.below(JOBS_MAX))
+    let text = (0..=tape.below(SECTIONS_MAX))
         .map(|n| tape.job(n, on_disk))
         .collect();
     let workload = Workload::Fio {
@@ -180,13 +181,14 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     };
     let planner = Planner::new(&sim);
     let experiment = Experiment::new("fuzz", workload, &catalogue);
-    let plans = match matrix::expand(&[experiment], &overrides, &planner) {
-        Ok(cells) => matrix::plans(&cells, &overrides, &planner),
-        Err(refused) => return refuse(&refused),
-    };
-    let plans = match plans {
+    let cells = matrix::expand(&[experiment], &overrides, &planner);
+    let plans = match cells.and_then(|cells| matrix::plans(&cells, &overrides, &planner)) {
         Ok(plans) => plans,
-        Err(refused) => return refuse(&refused),
+        Err(refused) => {
+            let refused = refused.to_string();
+            assert_eq!(refused.lines().count(), 1, "one line: {refused}");
+            return None;
+        }
     };
     let once = || {
         let output = run(&plans[0], &RunOptions::default()).expect("a plan runs");
@@ -204,10 +206,4 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     let first = once();
     assert_eq!(first, once(), "two runs of {overrides:?}");
     Some(first.0.nr_events())
-}
-
-fn refuse(refused: &impl Display) -> Option<u64> {
-    let refused = refused.to_string();
-    assert_eq!(refused.lines().count(), 1, "one line: {refused}");
-    None
 }

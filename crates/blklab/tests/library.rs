@@ -15,12 +15,12 @@ mod runs;
 #[path = "../examples/write_scheduler.rs"]
 mod write_scheduler;
 
+use blklab_types::SplitMix64;
+
 /// Random experiments; `BLKLAB_RANDOM_RUNS` asks for another number. Half of them, or
 /// more, must be possible, and have so many events on the mean.
 const RANDOM_RUNS: u64 = 400;
 const EVENTS_MIN: u64 = 200;
-
-use blklab_types::SplitMix64;
 
 #[test]
 fn a_scheduler_of_ones_own_runs() {
