@@ -25,7 +25,7 @@ use crate::error::DeviceError;
 use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use blklab_types::{Op, SECTOR_BYTES, Slab, Span, Time};
+use blklab_types::{Op, SECTOR_BYTES, Slab, Span, Time, Unit};
 use std::collections::{BTreeMap, VecDeque};
 
 const TIME_MS: Kind = Kind::Time {
@@ -44,11 +44,11 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("write_ms", TIME_MS, "0.25", "overhead of a write, and of a flush"),
     param("read_hit_ms", TIME_MS, "0.3", "overhead of a read that is in the cache"),
     param("read_miss_ms", TIME_MS, "0.2", "overhead of a read from the disks"),
-    param("link_mb_per_s", RATE, "190", "rate of the link to the cache, shared, in 10^6 B/s"),
+    param("link_mb_per_s", RATE, "190", "rate of the link to the cache, shared, in 10^6 B/s").of(Unit::MbPerS),
     param("cache_bytes", Kind::Bytes { min: 1 << 16, max: 1 << 40 }, "128MiB", "write cache"),
-    param("dirty_limit_pct", Kind::Count { min: 1, max: 100 }, "90", "writes wait above this share of the cache"),
-    param("hysteresis_pct", Kind::Count { min: 0, max: 100 }, "0", "once the limit is reached, no write is accepted until this share of the cache has been destaged"),
-    param("backend_mb_per_s", RATE, "60", "streaming rate of the disks in 10^6 B/s"),
+    param("dirty_limit_pct", Kind::Count { min: 1, max: 100 }, "90", "writes wait above this share of the cache").of(Unit::Percent),
+    param("hysteresis_pct", Kind::Count { min: 0, max: 100 }, "0", "once the limit is reached, no write is accepted until this share of the cache has been destaged").of(Unit::Percent),
+    param("backend_mb_per_s", RATE, "60", "streaming rate of the disks in 10^6 B/s").of(Unit::MbPerS),
     param("position_read_ms", TIME_MS, "7.7", "mean seek and rotation before a read"),
     param("position_write_ms", TIME_MS, "4.0", "the same before a write from the cache, in address order"),
     param("destage_bytes", Kind::Bytes { min: 512, max: 1 << 30 }, "1MiB", "largest piece that is destaged at once"),

@@ -8,7 +8,7 @@
 //! dimensionless [`Kind::Real`].
 
 use crate::error::DeviceError;
-use blklab_types::nearest_name;
+use blklab_types::{Unit, nearest_name};
 use std::fmt;
 
 /// One parameter of a device.
@@ -18,6 +18,8 @@ pub struct ParamInfo {
     pub name: &'static str,
     /// What values it takes.
     pub kind: Kind,
+    /// What a plain number counts.
+    pub unit: Unit,
     /// Value if not given, as text; empty if it follows from others, as the
     /// help says.
     pub default: &'static str,
@@ -31,7 +33,8 @@ pub(crate) const TIME_US: Kind = Kind::Time {
     max_ns: 10_000_000_000,
 };
 
-/// A row of a table of parameters.
+/// A row of a table of parameters. Numbers that are no times and no sizes are plain
+/// ones, if [`of`](ParamInfo::of) does not say more.
 pub(crate) const fn param(
     name: &'static str,
     kind: Kind,
@@ -41,8 +44,31 @@ pub(crate) const fn param(
     ParamInfo {
         name,
         kind,
+        unit: kind.unit(),
         default,
         help,
+    }
+}
+
+impl ParamInfo {
+    /// The same, of numbers that count this.
+    pub(crate) const fn of(mut self, unit: Unit) -> ParamInfo {
+        assert!(
+            matches!(self.kind, Kind::Count { .. } | Kind::Real { .. }),
+            "times and sizes say themselves what they count"
+        );
+        self.unit = unit;
+        self
+    }
+
+    /// What it takes, in words, as in error messages and help.
+    pub fn takes(&self) -> String {
+        match self.kind {
+            Kind::Count { .. } | Kind::Real { .. } if self.unit != Unit::Count => {
+                format!("{} {}", self.kind, self.unit)
+            }
+            kind => kind.to_string(),
+        }
     }
 }
 
@@ -95,12 +121,29 @@ pub enum Kind {
     Text,
 }
 
+impl Kind {
+    /// What a plain number of the kind counts.
+    const fn unit(self) -> Unit {
+        match self {
+            Kind::Time { unit_ns, .. } => unit_of_time(unit_ns),
+            Kind::Sectors { .. } => Unit::Sectors,
+            Kind::Bytes { .. } => Unit::Bytes,
+            Kind::Count { .. }
+            | Kind::Real { .. }
+            | Kind::Choice(_)
+            | Kind::Switch
+            | Kind::Path
+            | Kind::Text => Unit::Count,
+        }
+    }
+}
+
 impl fmt::Display for Kind {
-    /// The range in words, as in error messages and help.
+    /// The range in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Kind::Time { unit_ns, max_ns } => {
-                let (unit, max_s) = (unit_name(unit_ns), max_ns / 1_000_000_000);
+                let (unit, max_s) = (unit_of_time(unit_ns), max_ns / 1_000_000_000);
                 write!(
                     f,
                     "a time from 0 to {max_s}s (plain numbers are {unit}; or ns, us, ms, s)"
@@ -128,12 +171,12 @@ impl fmt::Display for Kind {
     }
 }
 
-fn unit_name(unit_ns: u64) -> &'static str {
+const fn unit_of_time(unit_ns: u64) -> Unit {
     match unit_ns {
-        1 => "ns",
-        1_000 => "us",
-        1_000_000 => "ms",
-        _ => "s",
+        1 => Unit::Ns,
+        1_000 => Unit::Us,
+        1_000_000 => Unit::Ms,
+        _ => Unit::S,
     }
 }
 
@@ -314,7 +357,7 @@ fn parse_value(
         device,
         param: param.name,
         value: text.to_owned(),
-        expected: param.kind.to_string(),
+        expected: param.takes(),
     })
 }
 

@@ -38,7 +38,9 @@ fn reference() -> String {
                 let _ = writeln!(
                     text,
                     "| `{}` | {default} | {} | {} |",
-                    p.name, p.kind, p.help
+                    p.name,
+                    p.takes(),
+                    p.help
                 );
             }
             continue;

@@ -23,7 +23,7 @@ use crate::info::{Build, DeviceInfo, Settings};
 use crate::law::parallel::InFlight;
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use blklab_types::{Op, SECTOR_BYTES, Span, Time};
+use blklab_types::{Op, SECTOR_BYTES, Span, Time, Unit};
 use std::collections::VecDeque;
 
 const TIME_US: Kind = Kind::Time {
@@ -38,8 +38,8 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("serial_us", TIME_US, "25", "link and controller, per 4 KiB, one command at a time"),
     param("write_us", TIME_US, "65", "time of a write that finds room in the buffer"),
     param("buffer_bytes", Kind::Bytes { min: 4096, max: 1 << 30 }, "256KiB", "write buffer"),
-    param("write_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "70", "sequential writes in 10^6 B/s"),
-    param("random_writes_per_s", Kind::Count { min: 1, max: 10_000_000 }, "3300", "writes that do not continue the one before"),
+    param("write_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "70", "sequential writes in 10^6 B/s").of(Unit::MbPerS),
+    param("random_writes_per_s", Kind::Count { min: 1, max: 10_000_000 }, "3300", "writes that do not continue the one before").of(Unit::PerS),
     param("dies", Kind::Count { min: 1, max: 4096 }, "20", "flash dies; pages are striped over them"),
     param("page_bytes", Kind::Bytes { min: 512, max: 1 << 20 }, "8192", "programmed at once on a die"),
     param("program_us", TIME_US, "900", "time to program a page; reads of its die wait"),

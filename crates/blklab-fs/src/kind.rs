@@ -4,7 +4,7 @@
 
 use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
-use blklab_types::Span;
+use blklab_types::{Span, Unit};
 use std::fmt;
 
 /// A filesystem by its name, mounted with options of type `O`: a row of
@@ -72,8 +72,8 @@ pub struct MountOption {
 pub enum Values {
     /// One of these words.
     Words(&'static [&'static str]),
-    /// A number from the first to the last.
-    Numbers(u32, u32),
+    /// A number from the first to the last of these units.
+    Numbers(u32, u32, Unit),
 }
 
 /// An option that takes one of these words.
@@ -100,17 +100,17 @@ pub(crate) const fn switch(
     words(key, &["0", "1"], default, help)
 }
 
-/// An option that takes a number.
+/// An option that takes a number from `low` to `high`.
 pub(crate) const fn numbers(
     key: &'static str,
-    low: u32,
-    high: u32,
+    (low, high): (u32, u32),
+    unit: Unit,
     default: &'static str,
     help: &'static str,
 ) -> MountOption {
     MountOption {
         key,
-        values: Values::Numbers(low, high),
+        values: Values::Numbers(low, high, unit),
         default,
         help,
     }
@@ -132,16 +132,16 @@ pub(crate) const BARRIER: MountOption = switch(
 /// `commit_s`.
 pub(crate) const COMMIT_S: MountOption = numbers(
     "commit_s",
-    1,
-    3600,
+    (1, 3600),
+    Unit::S,
     "5; 30 on btrfs",
-    "time between commits, s",
+    "time between commits",
 );
 /// `journal_blocks`.
 pub(crate) const JOURNAL_BLOCKS: MountOption = numbers(
     "journal_blocks",
-    1024,
-    10_240_000,
+    (1024, 10_240_000),
+    Unit::Blocks,
     "by size of the disk",
     "blocks of 4 KiB of the journal",
 );

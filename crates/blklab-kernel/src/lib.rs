@@ -6,9 +6,10 @@ mod scheduler;
 mod tunable;
 mod version;
 
+pub use blklab_types::Unit;
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use scheduler::default_scheduler;
-pub use tunable::{Tunable, TunableError, Tunables, Unit, existence, tunables_of};
+pub use tunable::{Tunable, TunableError, Tunables, existence, tunables_of};
 pub use version::{
     Change, KernelVersion, PRESETS, Preset, VersionError, check_changes, releases,
     single_queue_releases,

@@ -2,53 +2,8 @@
 //! Tunables: what sysfs shows of a scheduler or a queue.
 
 use crate::KernelVersion;
-use blklab_types::shown;
+use blklab_types::{Unit, shown};
 use std::fmt;
-
-/// Unit in which a tunable or a setting is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A plain number.
-    Count,
-    /// Hundredths of a second, as in `/proc/sys/vm/*_centisecs`.
-    Centisecs,
-    /// Milliseconds.
-    Ms,
-    /// Microseconds.
-    Us,
-    /// Nanoseconds.
-    Ns,
-    /// Bytes.
-    Bytes,
-    /// KiB.
-    KiB,
-    /// MiB.
-    MiB,
-    /// Sectors of 512 bytes.
-    Sectors,
-    /// Hundredths of a whole.
-    Percent,
-    /// 0 or 1.
-    Bool,
-}
-
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unit::Count => "count",
-            Unit::Centisecs => "cs",
-            Unit::Ms => "ms",
-            Unit::Us => "us",
-            Unit::Ns => "ns",
-            Unit::Bytes => "bytes",
-            Unit::KiB => "KiB",
-            Unit::MiB => "MiB",
-            Unit::Sectors => "sectors",
-            Unit::Percent => "percent",
-            Unit::Bool => "0|1",
-        })
-    }
-}
 
 /// One tunable, as data: the parser, `--help`, `blklab list tunables` and the
 /// documentation read the same table.

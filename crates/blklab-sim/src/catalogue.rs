@@ -31,7 +31,7 @@ pub fn scheduler_rows(scheduler: &Scheduler) -> Vec<Setting> {
 pub fn device_rows(device: &DeviceInfo) -> Vec<Setting> {
     let row = |p: &blklab_device::ParamInfo| {
         let default = device.default_of(p);
-        let row = Setting::param(device.name, p.name, p.kind.to_string(), default, p.help);
+        let row = Setting::param(device.name, p.name, p.unit, p.takes(), default, p.help);
         if matches!(p.kind, ParamKind::Path) {
             row.of_a_file()
         } else {
@@ -45,9 +45,9 @@ pub fn device_rows(device: &DeviceInfo) -> Vec<Setting> {
 pub fn filesystem_rows<O>(kind: &Kind<O>) -> Vec<Setting> {
     let row = |o: &blklab_fs::MountOption| match o.values {
         Values::Words(words) => Setting::choice(kind.name, o.key, words, o.default, o.help),
-        Values::Numbers(low, high) => {
+        Values::Numbers(low, high, unit) => {
             let range = (i64::from(low), i64::from(high));
-            Setting::number(kind.name, o.key, range, o.default, o.help)
+            Setting::number(kind.name, o.key, unit, range, o.default, o.help)
         }
     };
     kind.options.iter().map(row).collect()

@@ -14,6 +14,7 @@ mod queue;
 mod random;
 mod table;
 mod time;
+mod unit;
 
 pub use array::{Level, MEMBERS_MAX, Stripes};
 pub use bio::{Bio, BioFlags, Dev, Op};
@@ -25,6 +26,7 @@ pub use queue::{Fetch, IoMax};
 pub use random::{SplitMix64, split_mix64};
 pub use table::{Id, IdVec, Slab};
 pub use time::{Hz, Jiffies, Span, Time};
+pub use unit::Unit;
 
 /// Bytes in one sector, the unit of every disk address in Linux.
 pub const SECTOR_BYTES: u64 = 512;

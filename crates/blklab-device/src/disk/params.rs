@@ -15,7 +15,7 @@ use super::{Disk, Parts};
 use crate::device::Device;
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values, param};
-use blklab_types::SECTOR_BYTES;
+use blklab_types::{SECTOR_BYTES, Unit};
 
 const MS: u64 = 1_000_000;
 const TIME_MS: Kind = Kind::Time {
@@ -44,11 +44,11 @@ const MAX_CYLINDERS: u64 = 4_000_000;
 pub(crate) const PARAMS: &[ParamInfo] = &[
     // Geometry.
     param("capacity_sectors", Kind::Sectors { min: 10_000, max: 1 << 36 }, "976773168", "size of the disk"),
-    param("rpm", Kind::Count { min: 1_000, max: 60_000 }, "7200", "revolutions per minute"),
+    param("rpm", Kind::Count { min: 1_000, max: 60_000 }, "7200", "revolutions per minute").of(Unit::Rpm),
     param("surfaces", Kind::Count { min: 1, max: 64 }, "4", "recording surfaces (heads)"),
     param("zones", Kind::Count { min: 1, max: 256 }, "16", "zones of equally many cylinders"),
-    param("track_outer_sectors", Kind::Count { min: 8, max: 100_000 }, "1709", "sectors per track of the outermost zone (rate in B/s * 60 / (rpm * 512))"),
-    param("track_inner_sectors", Kind::Count { min: 8, max: 100_000 }, "846", "sectors per track of the innermost zone"),
+    param("track_outer_sectors", Kind::Count { min: 8, max: 100_000 }, "1709", "sectors per track of the outermost zone (rate in B/s * 60 / (rpm * 512))").of(Unit::Sectors),
+    param("track_inner_sectors", Kind::Count { min: 8, max: 100_000 }, "846", "sectors per track of the innermost zone").of(Unit::Sectors),
     param("cylinders", Kind::Count { min: 2, max: MAX_CYLINDERS }, "", "cylinders; if given, the zones between are adjusted to fill the capacity, otherwise their tracks shrink evenly and the capacity determines the number of cylinders"),
     param("layout", Kind::Choice(&["classic", "serpentine"]), "classic", "classic: cylinder by cylinder; serpentine: strips inwards and outwards, surface by surface"),
     param("strip_cylinders", Kind::Count { min: 1, max: 4096 }, "32", "serpentine: cylinders in a strip"),
@@ -59,11 +59,11 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("seek_min_ms", TIME_MS, "0.8", "data_sheet: one cylinder"),
     param("seek_avg_ms", TIME_MS, "8.5", "data_sheet: mean of random seeks"),
     param("seek_max_ms", TIME_MS, "18", "data_sheet: all cylinders"),
-    param("seek_a", COEFFICIENT, "0.8", "three_part: a in ms"),
-    param("seek_b", COEFFICIENT, "0.03", "three_part: b in ms per square root of a cylinder"),
+    param("seek_a", COEFFICIENT, "0.8", "three_part: a in ms").of(Unit::Ms),
+    param("seek_b", COEFFICIENT, "0.03", "three_part: b in ms per square root of a cylinder").of(Unit::Ms),
     param("seek_limit_cylinders", Kind::Count { min: 0, max: MAX_CYLINDERS }, "10000", "three_part: distance from which c + e*d applies"),
-    param("seek_c", COEFFICIENT, "3", "three_part: c in ms"),
-    param("seek_e", COEFFICIENT, "0.0001", "three_part: e in ms per cylinder"),
+    param("seek_c", COEFFICIENT, "3", "three_part: c in ms").of(Unit::Ms),
+    param("seek_e", COEFFICIENT, "0.0001", "three_part: e in ms per cylinder").of(Unit::Ms),
     param("seek_table", Kind::Text, "", "table: distance:ms pairs in ascending order, as in 1:0.8 100:1.0 10000:3.5; straight lines between"),
     param("head_switch_ms", TIME_MS, "0.8", "to another surface of the same cylinder; no seek to another surface takes less"),
     param("write_settle_ms", TIME_MS, "1.0", "added to the seek before a write"),
@@ -73,7 +73,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("overhead_read_miss_ms", TIME_MS, "0.15", "command overhead of a read from the medium"),
     param("overhead_write_hit_ms", TIME_MS, "0.15", "command overhead of a write into the cache, and of a flush"),
     param("overhead_write_miss_ms", TIME_MS, "0.15", "command overhead of a write to the medium"),
-    param("bus_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "200", "effective rate of the bus in 10^6 B/s"),
+    param("bus_mb_per_s", Kind::Real { min: 0.1, max: 100_000.0 }, "200", "effective rate of the bus in 10^6 B/s").of(Unit::MbPerS),
     param("read_mark", Kind::Real { min: 0.0, max: 1.0 }, "0", "share of a read that is in the buffer when it begins to cross the bus; 0: the first sector"),
     // Buffer.
     param("buffer_bytes", Kind::Bytes { min: 4096, max: 1 << 40 }, "16MiB", "size of the buffer"),
@@ -92,8 +92,8 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("max_dirty_ranges", Kind::Count { min: 1, max: 65_536 }, "512", "most dirty ranges; adjacent writes are one"),
     param("destage_sectors", Kind::Sectors { min: 1, max: 1 << 24 }, "1024", "most sectors written to the medium in one piece"),
     param("destage_window", Kind::Count { min: 1, max: 65_536 }, "65536", "how many of the dirty ranges begun first the next one is chosen from, by shortest positioning time; 1: in the order of writing"),
-    param("destage_high_pct", PER_CENT, "75", "destaging is due above this share of the limits …"),
-    param("destage_low_pct", PER_CENT, "25", "… until below this"),
+    param("destage_high_pct", PER_CENT, "75", "destaging is due above this share of the limits …").of(Unit::Percent),
+    param("destage_low_pct", PER_CENT, "25", "… until below this").of(Unit::Percent),
     param("destage_age_ms", LONG_MS, "500", "destaging is due when data is older; 0: never"),
     param("read_priority", Kind::Choice(&["strict", "mixed", "greedy"]), "mixed", "queued commands and dirty data: strict: commands first; mixed: one command after every mixed_ranges pieces when destaging is due; greedy: shortest positioning time"),
     param("mixed_ranges", Kind::Count { min: 0, max: 65_536 }, "4", "mixed: pieces destaged between two commands"),

@@ -6,7 +6,7 @@ use super::gc;
 use super::slc::SlcSpec;
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values, param};
-use blklab_types::{SECTOR_BYTES, Span};
+use blklab_types::{SECTOR_BYTES, Span, Unit};
 
 /// Bytes of a slot: the unit of the write buffer and of the mapping.
 pub(super) const SLOT_BYTES: u64 = 4096;
@@ -45,13 +45,13 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("suspend_max", Kind::Count { min: 0, max: 1000 }, "3", "how often one program or erase can be suspended"),
     param("reads_first", Kind::Switch, "on", "reads go before programs that wait for the same die; off: in order of arrival"),
     param("read_burst", Kind::Count { min: 1, max: 1 << 20 }, "16", "reads that a die serves in a row while other work waits, which arrived before them if reads_first is off"),
-    param("channel_mb_per_s", RATE, "533", "rate of a channel in 10^6 B/s"),
-    param("link_mb_per_s", RATE, "3200", "effective rate of the host link in 10^6 B/s"),
+    param("channel_mb_per_s", RATE, "533", "rate of a channel in 10^6 B/s").of(Unit::MbPerS),
+    param("link_mb_per_s", RATE, "3200", "effective rate of the host link in 10^6 B/s").of(Unit::MbPerS),
     param("link", Kind::Choice(&["full_duplex", "half_duplex"]), "full_duplex", "whether reads and writes share that rate"),
     param("command_us", TIME_US, "2.04", "controller time of a command, one at a time: its inverse is the maximum command rate"),
     param("read_overhead_us", TIME_US, "14", "firmware time of a read of up to 4 KiB, in parallel with any number of others"),
     param("read_large_overhead_us", TIME_US, "", "the same for a larger one; read_overhead_us if not given"),
-    param("read_large_mb_per_s", RATE, "", "rate that reads of more than 4 KiB share inside the drive, in 10^6 B/s; no limit if not given"),
+    param("read_large_mb_per_s", RATE, "", "rate that reads of more than 4 KiB share inside the drive, in 10^6 B/s; no limit if not given").of(Unit::MbPerS),
     param("read_slots", Kind::Count { min: 0, max: 65_536 }, "0", "reads that the drive works on at a time; others wait in its queues, oldest first; 0: all"),
     param("write_command_us", TIME_US, "", "controller time of a write that replaces data (state other than fresh), beside other commands; command_us before them if not given"),
     param("write_overhead_us", TIME_US, "16.5", "firmware time of a write, after its data are in the buffer"),
@@ -59,9 +59,9 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("discard_overhead_us", TIME_US, "20", "firmware time of a discard"),
     param("buffer_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 30 }, "16MiB", "write buffer; at least two programs of a die"),
     param("power_loss_protection", Kind::Switch, "on", "the buffer survives a loss of power: no flush is needed, FUA costs nothing"),
-    param("spare_pct", Kind::Real { min: 1.0, max: 400.0 }, "9.95", "over-provisioning: flash beyond the capacity, in percent of it"),
+    param("spare_pct", Kind::Real { min: 1.0, max: 400.0 }, "9.95", "over-provisioning: flash beyond the capacity, in percent of it").of(Unit::Percent),
     param("state", Kind::Choice(&["steady", "fresh", "used", "full"]), "steady", "fresh: as after a discard of everything; used: filled_pct of it written at random, long enough for that to be steady; full (or steady): all of it"),
-    param("filled_pct", Kind::Real { min: 1.0, max: 100.0 }, "60", "share of the capacity that holds data in state=used, in percent; the rest is spare"),
+    param("filled_pct", Kind::Real { min: 1.0, max: 100.0 }, "60", "share of the capacity that holds data in state=used, in percent; the rest is spare").of(Unit::Percent),
     param("gc_burst_bytes", Kind::Bytes { min: 0, max: 1 << 40 }, "0", "collecting begins when so much is to be moved, ends when all of it is, and programs of the host wait meanwhile; 0: a die moves what it owes before its next program"),
     param("gc_dies", Kind::Count { min: 0, max: 4096 }, "0", "dies that move data at a time; 0: all"),
     param("gc_suspend", Kind::Switch, "on", "reads go between the steps of a move, and suspend its program"),

@@ -21,7 +21,7 @@ use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, TIME_US, Values, param};
-use blklab_types::{Op, Span, Time};
+use blklab_types::{Op, Span, Time, Unit};
 
 const PER_S: Kind = Kind::Count {
     min: 1,
@@ -31,12 +31,12 @@ const PER_S: Kind = Kind::Count {
 #[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("capacity_sectors", Kind::Sectors { min: 1_000, max: 1 << 40 }, "1TB", "size"),
-    param("rbps", PER_S, "488636629", "bytes per second of large reads"),
-    param("rseqiops", PER_S, "8932", "sequential reads of 4 KiB per second"),
-    param("rrandiops", PER_S, "8518", "random reads of 4 KiB per second"),
-    param("wbps", PER_S, "427891549", "bytes per second of large writes"),
-    param("wseqiops", PER_S, "28755", "sequential writes of 4 KiB per second"),
-    param("wrandiops", PER_S, "21940", "random writes of 4 KiB per second"),
+    param("rbps", PER_S, "488636629", "bytes per second of large reads").of(Unit::BytesPerS),
+    param("rseqiops", PER_S, "8932", "sequential reads of 4 KiB per second").of(Unit::PerS),
+    param("rrandiops", PER_S, "8518", "random reads of 4 KiB per second").of(Unit::PerS),
+    param("wbps", PER_S, "427891549", "bytes per second of large writes").of(Unit::BytesPerS),
+    param("wseqiops", PER_S, "28755", "sequential writes of 4 KiB per second").of(Unit::PerS),
+    param("wrandiops", PER_S, "21940", "random writes of 4 KiB per second").of(Unit::PerS),
     param("read_us", TIME_US, "80", "time of a read after its cost, beside other commands"),
     param("write_us", TIME_US, "20", "the same of a write, and of a discard"),
     param("flush_us", TIME_US, "500", "time of a flush, beside other commands"),

@@ -19,7 +19,7 @@ use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx};
 use crate::error::DeviceError;
 use crate::param::{Kind, ParamInfo, Values, param, parse_time_ns};
-use blklab_types::{Op, Span, Time};
+use blklab_types::{Op, Span, Time, Unit};
 use std::collections::VecDeque;
 
 /// Longest time in a list of quantiles, an hour.
@@ -58,7 +58,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("discard", Kind::Text, "0", "that of a discard"),
     param("read_ns_per_sector", PER_SECTOR, "0", "added for each sector of a read"),
     param("write_ns_per_sector", PER_SECTOR, "0", "added for each sector of a write"),
-    param("b_ns_per_sqrt_sector", SEEK, "0", "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors"),
+    param("b_ns_per_sqrt_sector", SEEK, "0", "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors").of(Unit::Ns),
     param("streams", STREAMS, "1", "commands begun last behind which a command is sequential"),
 ];
 

@@ -25,68 +25,19 @@ use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::info::{MAX_QUEUE_DEPTH, Settings};
 use crate::limits::{DeviceLimits, Driver};
-use crate::param::{Kind, ParamInfo, Values};
-use blklab_types::{SECTOR_BYTES, Span, Time};
+use crate::param::{Kind, ParamInfo, Values, param};
+use blklab_types::{SECTOR_BYTES, Span, Time, Unit};
 use std::collections::VecDeque;
 
+#[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
-    ParamInfo {
-        name: "completion_nsec",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 3_600_000_000_000,
-        },
-        default: "10000",
-        help: "irqmode 2: time of every command",
-    },
-    ParamInfo {
-        name: "irqmode",
-        kind: Kind::Choice(&["0", "2"]),
-        default: "2",
-        help: "0: commands end during the hand-over; 2: after completion_nsec",
-    },
-    ParamInfo {
-        name: "hw_queue_depth",
-        kind: Kind::Count {
-            min: 1,
-            max: MAX_QUEUE_DEPTH as u64,
-        },
-        default: "",
-        help: "most commands at a time: the queue depth if that is not given",
-    },
-    ParamInfo {
-        name: "memory_backed",
-        kind: Kind::Switch,
-        default: "off",
-        help: "data are kept; makes no difference to the times of the device",
-    },
-    ParamInfo {
-        name: "mbps",
-        kind: Kind::Count {
-            min: 0,
-            max: 1_000_000,
-        },
-        default: "0",
-        help: "bandwidth limit in MiB/s; 0: none",
-    },
-    ParamInfo {
-        name: "tick_phase_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: TICK_NS,
-        },
-        default: "0",
-        help: "mbps: when the budget is renewed, after multiples of 20 ms",
-    },
-    ParamInfo {
-        name: "gb",
-        kind: Kind::Count {
-            min: 1,
-            max: 1_000_000,
-        },
-        default: "250",
-        help: "capacity in GiB",
-    },
+    param("completion_nsec", Kind::Time { unit_ns: 1, max_ns: 3_600_000_000_000 }, "10000", "irqmode 2: time of every command"),
+    param("irqmode", Kind::Choice(&["0", "2"]), "2", "0: commands end during the hand-over; 2: after completion_nsec"),
+    param("hw_queue_depth", Kind::Count { min: 1, max: MAX_QUEUE_DEPTH as u64 }, "", "most commands at a time: the queue depth if that is not given"),
+    param("memory_backed", Kind::Switch, "off", "data are kept; makes no difference to the times of the device"),
+    param("mbps", Kind::Count { min: 0, max: 1_000_000 }, "0", "bandwidth limit in MiB/s; 0: none").of(Unit::MibPerS),
+    param("tick_phase_ns", Kind::Time { unit_ns: 1, max_ns: TICK_NS }, "0", "mbps: when the budget is renewed, after multiples of 20 ms"),
+    param("gb", Kind::Count { min: 1, max: 1_000_000 }, "250", "capacity in GiB").of(Unit::GiB),
 ];
 
 /// As measured: no write cache, requests of at most 512 KiB.

@@ -4,17 +4,17 @@
 //! earlier one of equals.
 
 use crate::device::Command;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use blklab_types::Op;
 use std::collections::VecDeque;
 
 /// The parameter `order`.
-pub(crate) const ORDER: ParamInfo = ParamInfo {
-    name: "order",
-    kind: Kind::Choice(&["fifo", "nearest"]),
-    default: "fifo",
-    help: "which waiting command is next: the oldest, or the one with the shortest distance",
-};
+pub(crate) const ORDER: ParamInfo = param(
+    "order",
+    Kind::Choice(&["fifo", "nearest"]),
+    "fifo",
+    "which waiting command is next: the oldest, or the one with the shortest distance",
+);
 
 /// The rule and the position it starts from.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use crate::error::DeviceError;
 use crate::info::{MAX_QUEUE_DEPTH, Settings};
 use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param};
-use blklab_types::Span;
+use blklab_types::{Span, Unit};
 
 const NDELAY: Kind = Kind::Time {
     unit_ns: 1,
@@ -32,7 +32,7 @@ const SIZE: Kind = Kind::Count {
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("ndelay", NDELAY, "1000000", "time of every command"),
     param("max_queue", DEPTH, "", "most commands at a time: the queue depth if that is not given"),
-    param("dev_size_mb", SIZE, "4096", "capacity in MiB; the kernel's own default is 8"),
+    param("dev_size_mb", SIZE, "4096", "capacity in MiB; the kernel's own default is 8").of(Unit::MiB),
 ];
 
 pub(crate) const LIMITS: DeviceLimits = DeviceLimits {

@@ -14,35 +14,15 @@ use super::order::{ORDER, Order};
 use super::server::{Server, Service};
 use crate::device::{Command, Device};
 use crate::error::DeviceError;
-use crate::param::{Kind, ParamInfo, Values};
-use blklab_types::{Span, Time};
+use crate::param::{Kind, ParamInfo, Values, param};
+use blklab_types::{Span, Time, Unit};
 use std::collections::VecDeque;
 
+#[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
-    ParamInfo {
-        name: "a_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 3_600_000_000_000,
-        },
-        default: "3000000",
-        help: "time of any seek",
-    },
-    ParamInfo {
-        name: "b_ns_per_sqrt_sector",
-        kind: Kind::Real { min: 0.0, max: 1e9 },
-        default: "300.0",
-        help: "added for each unit of the square root of the distance in sectors",
-    },
-    ParamInfo {
-        name: "ns_per_sector",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "5000",
-        help: "time of one sector under the head",
-    },
+    param("a_ns", Kind::Time { unit_ns: 1, max_ns: 3_600_000_000_000 }, "3000000", "time of any seek"),
+    param("b_ns_per_sqrt_sector", Kind::Real { min: 0.0, max: 1e9 }, "300.0", "added for each unit of the square root of the distance in sectors").of(Unit::Ns),
+    param("ns_per_sector", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "5000", "time of one sector under the head"),
     ORDER,
 ];
 

@@ -13,7 +13,7 @@ use super::order::{ORDER, Order};
 use super::server::{Server, Service};
 use crate::device::{Command, Device};
 use crate::error::DeviceError;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
 
@@ -26,43 +26,43 @@ pub(crate) const PARALLEL_PARAMS: &[ParamInfo] = &[
     READ,
     WRITE,
     PER_SECTOR,
-    ParamInfo {
-        name: "order",
-        kind: Kind::Choice(&["fifo"]),
-        default: "fifo",
-        help: "no command waits for another",
-    },
+    param(
+        "order",
+        Kind::Choice(&["fifo"]),
+        "fifo",
+        "no command waits for another",
+    ),
 ];
 
-const READ: ParamInfo = ParamInfo {
-    name: "read_ns",
-    kind: Kind::Time {
+const READ: ParamInfo = param(
+    "read_ns",
+    Kind::Time {
         unit_ns: 1,
         max_ns: 3_600_000_000_000,
     },
-    default: "4000000",
-    help: "time of a read, whatever its size",
-};
+    "4000000",
+    "time of a read, whatever its size",
+);
 
-const WRITE: ParamInfo = ParamInfo {
-    name: "write_ns",
-    kind: Kind::Time {
+const WRITE: ParamInfo = param(
+    "write_ns",
+    Kind::Time {
         unit_ns: 1,
         max_ns: 3_600_000_000_000,
     },
-    default: "",
-    help: "time of a write, whatever its size; as read_ns if not given",
-};
+    "",
+    "time of a write, whatever its size; as read_ns if not given",
+);
 
-const PER_SECTOR: ParamInfo = ParamInfo {
-    name: "ns_per_sector",
-    kind: Kind::Time {
+const PER_SECTOR: ParamInfo = param(
+    "ns_per_sector",
+    Kind::Time {
         unit_ns: 1,
         max_ns: 1_000_000_000,
     },
-    default: "0",
-    help: "added for each sector",
-};
+    "0",
+    "added for each sector",
+);
 
 /// Service time by direction and length.
 #[derive(Clone, Copy, Debug)]

@@ -17,95 +17,22 @@ use crate::device::{Command, Device};
 use crate::error::DeviceError;
 use crate::info::{MAX_QUEUE_DEPTH, Settings};
 use crate::limits::{DeviceLimits, Driver};
-use crate::param::{Kind, ParamInfo, Values};
-use blklab_types::{Op, Span, Time};
+use crate::param::{Kind, ParamInfo, Values, param};
+use blklab_types::{Op, Span, Time, Unit};
 use std::collections::VecDeque;
 
+#[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
-    ParamInfo {
-        name: "mode",
-        kind: Kind::Choice(&["0", "1"]),
-        default: "0",
-        help: "0: fixed time plus time per sector; 1: a rotating disk",
-    },
-    ParamInfo {
-        name: "fixed_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 3_600_000_000_000,
-        },
-        default: "100000",
-        help: "time of every command, before the seek in mode 1",
-    },
-    ParamInfo {
-        name: "sector_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "5000",
-        help: "time of one sector",
-    },
-    ParamInfo {
-        name: "order",
-        kind: Kind::Choice(&["0", "1"]),
-        default: "0",
-        help: "mode 1: 0 takes the oldest command, 1 the one with the shortest positioning time",
-    },
-    ParamInfo {
-        name: "spt",
-        kind: Kind::Count {
-            min: 1,
-            max: 1 << 20,
-        },
-        default: "1024",
-        help: "mode 1: sectors per track",
-    },
-    ParamInfo {
-        name: "ra",
-        kind: Kind::Sectors {
-            min: 0,
-            max: 1 << 20,
-        },
-        default: "512",
-        help: "mode 1: read-ahead in sectors",
-    },
-    ParamInfo {
-        name: "seek_min_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "1000000",
-        help: "mode 1: time of any seek",
-    },
-    ParamInfo {
-        name: "seek_var_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "14000000",
-        help: "mode 1: added for a seek over the whole disk; by square root of the distance",
-    },
-    ParamInfo {
-        name: "scanned",
-        kind: Kind::Sectors {
-            min: 0,
-            max: 1 << 20,
-        },
-        default: "8",
-        help: "mode 1: sectors that the partition scan has read before time 0, besides the read-ahead after them",
-    },
-    ParamInfo {
-        name: "depth",
-        kind: Kind::Count {
-            min: 1,
-            max: MAX_QUEUE_DEPTH as u64,
-        },
-        default: "",
-        help: "most commands held: the queue depth if that is not given",
-    },
+    param("mode", Kind::Choice(&["0", "1"]), "0", "0: fixed time plus time per sector; 1: a rotating disk"),
+    param("fixed_ns", Kind::Time { unit_ns: 1, max_ns: 3_600_000_000_000 }, "100000", "time of every command, before the seek in mode 1"),
+    param("sector_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "5000", "time of one sector"),
+    param("order", Kind::Choice(&["0", "1"]), "0", "mode 1: 0 takes the oldest command, 1 the one with the shortest positioning time"),
+    param("spt", Kind::Count { min: 1, max: 1 << 20 }, "1024", "mode 1: sectors per track").of(Unit::Sectors),
+    param("ra", Kind::Sectors { min: 0, max: 1 << 20 }, "512", "mode 1: read-ahead in sectors"),
+    param("seek_min_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "1000000", "mode 1: time of any seek"),
+    param("seek_var_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "14000000", "mode 1: added for a seek over the whole disk; by square root of the distance"),
+    param("scanned", Kind::Sectors { min: 0, max: 1 << 20 }, "8", "mode 1: sectors that the partition scan has read before time 0, besides the read-ahead after them"),
+    param("depth", Kind::Count { min: 1, max: MAX_QUEUE_DEPTH as u64 }, "", "most commands held: the queue depth if that is not given"),
 ];
 
 /// As measured: no write cache, requests of at most 512 KiB.

@@ -25,7 +25,7 @@ use crate::device::{CmdId, Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::info::Settings;
 use crate::limits::DeviceLimits;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use blklab_types::{Op, Span, Time};
 use std::collections::VecDeque;
 
@@ -38,49 +38,13 @@ pub(crate) const SETTINGS: Settings = Settings {
     ..Settings::NONE
 };
 
+#[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
-    ParamInfo {
-        name: "order",
-        kind: Kind::Choice(&["fifo", "sptf"]),
-        default: "sptf",
-        help: "which ready command is next: the oldest, or the one with the shortest positioning time",
-    },
-    ParamInfo {
-        name: "write_cache_sectors",
-        kind: Kind::Sectors {
-            min: 0,
-            max: 1 << 24,
-        },
-        default: "0",
-        help: "size of the write cache; 0: a write completes when it is on the medium",
-    },
-    ParamInfo {
-        name: "overhead_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "150000",
-        help: "time from hand-over until a command is ready",
-    },
-    ParamInfo {
-        name: "bus_ns_per_sector",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "2560",
-        help: "time of one sector on its way into the write cache",
-    },
-    ParamInfo {
-        name: "interrupt_ns",
-        kind: Kind::Time {
-            unit_ns: 1,
-            max_ns: 1_000_000_000,
-        },
-        default: "2000",
-        help: "from the end of an access to its completion and the next choice",
-    },
+    param("order", Kind::Choice(&["fifo", "sptf"]), "sptf", "which ready command is next: the oldest, or the one with the shortest positioning time"),
+    param("write_cache_sectors", Kind::Sectors { min: 0, max: 1 << 24 }, "0", "size of the write cache; 0: a write completes when it is on the medium"),
+    param("overhead_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "150000", "time from hand-over until a command is ready"),
+    param("bus_ns_per_sector", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "2560", "time of one sector on its way into the write cache"),
+    param("interrupt_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "2000", "from the end of an access to its completion and the next choice"),
 ];
 
 const PLATTER: PlatterSpec = PlatterSpec {

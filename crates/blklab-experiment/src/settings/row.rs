@@ -412,10 +412,11 @@ impl Setting {
         rows
     }
 
-    /// A parameter of a device.
+    /// A parameter of a device, whose plain numbers count units.
     pub fn param(
         device: &'static str,
         name: &'static str,
+        unit: Unit,
         takes: String,
         default: &'static str,
         help: &'static str,
@@ -424,7 +425,7 @@ impl Setting {
             owner: device,
             takes: takes.into(),
             form: Form::Text,
-            ..setting(Unit::Count, 0, (0, 0)).manual("", default).at(
+            ..setting(unit, 0, (0, 0)).manual("", default).at(
                 Home::Device,
                 name,
                 help,
@@ -461,20 +462,28 @@ impl Setting {
         }
     }
 
-    /// An option of a filesystem that takes a number.
+    /// An option of a filesystem that takes a number of units.
     pub fn number(
         filesystem: &'static str,
         name: &'static str,
+        unit: Unit,
         range: (i64, i64),
         default: &'static str,
         help: &'static str,
     ) -> Setting {
+        let takes = match unit {
+            Unit::Count => format!("{} to {}", range.0, range.1),
+            unit => format!("{} to {} {unit}", range.0, range.1),
+        };
         Setting {
             owner: filesystem,
-            takes: format!("{} to {}", range.0, range.1).into(),
-            ..setting(Unit::Count, range.0 - 1, range)
-                .manual("", default)
-                .at(Home::Filesystem, name, help, Access::MountOption)
+            takes: takes.into(),
+            ..setting(unit, range.0 - 1, range).manual("", default).at(
+                Home::Filesystem,
+                name,
+                help,
+                Access::MountOption,
+            )
         }
     }
 }

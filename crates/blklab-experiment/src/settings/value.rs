@@ -187,7 +187,7 @@ impl Setting {
             Form::Choice(words) => (words.contains(&value), format!("one of {}", self.takes())),
             _ => (
                 value.parse().is_ok_and(|n| (low..=high).contains(&n)),
-                format!("a number from {low} to {high}"),
+                format!("a number from {}", self.takes()),
             ),
         };
         if is_good {

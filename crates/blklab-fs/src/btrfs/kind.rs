@@ -5,7 +5,7 @@ use super::BtrfsOptions;
 use crate::ext3::ExtFeatures;
 use crate::jbd::Barrier;
 use crate::kind::{ATIME, BARRIER, COMMIT_S, Kind, MountOption, Mounting, numbers, switch, words};
-use blklab_types::PAGE_BYTES;
+use blklab_types::{PAGE_BYTES, Unit};
 
 /// btrfs of today.
 pub(crate) const BTRFS: Kind<BtrfsOptions> = Kind {
@@ -48,23 +48,23 @@ const OPTIONS: &[MountOption] = &[
     ),
     numbers(
         "max_inline",
-        0,
-        3949,
+        (0, 3949),
+        Unit::Bytes,
         "2048; 3899 in 2008",
         "bytes of the largest file that lies in a leaf",
     ),
     COMMIT_S,
     numbers(
         "metadata_dirty_mib",
-        1,
-        1_048_576,
+        (1, 1_048_576),
+        Unit::MiB,
         "32",
         "MiB of dirty tree blocks below which the flusher leaves them alone",
     ),
     numbers(
         "kept_back_percent",
-        0,
-        99,
+        (0, 99),
+        Unit::Percent,
         "50; 0 in btrfs-0.16",
         "share of dirty tree blocks that a pass of the flusher leaves alone",
     ),

@@ -8,6 +8,7 @@ use crate::kind::{
     ATIME, BARRIER, COMMIT_S, INODE_SIZE, JOURNAL_BLOCKS, Kind, MountOption, Mounting, numbers,
     switch, words,
 };
+use blklab_types::Unit;
 
 /// ext2.
 pub(crate) const EXT2: Kind<ExtOptions> = Kind {
@@ -64,23 +65,23 @@ const DATA: MountOption = words(
 );
 const INODE_RATIO: MountOption = numbers(
     "inode_ratio",
-    1024,
-    67_108_864,
+    (1024, 67_108_864),
+    Unit::Bytes,
     "16384; 8192 with inodes of 128 bytes",
     "bytes of disk for each inode",
 );
 const DIR_INDEX: MountOption = switch("dir_index", "1", "directories have a hash index");
 const DIRECTORY_GROUP_OPTION: MountOption = numbers(
     "directory_group",
-    0,
-    131_071,
+    (0, 131_071),
+    Unit::Count,
     "3",
     "group of 128 MiB that has the directory of files from before the run",
 );
 const CREATOR_PID: MountOption = numbers(
     "creator_pid",
-    0,
-    4_194_304,
+    (0, 4_194_304),
+    Unit::Count,
     "fio's",
     "process that made the files from before the run",
 );

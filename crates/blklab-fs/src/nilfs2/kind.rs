@@ -5,6 +5,7 @@ use super::NilfsOptions;
 use crate::ext3::ExtFeatures;
 use crate::jbd::Barrier;
 use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, switch};
+use blklab_types::Unit;
 
 /// NILFS2.
 pub(crate) const NILFS2: Kind<NilfsOptions> = Kind {
@@ -14,53 +15,53 @@ pub(crate) const NILFS2: Kind<NilfsOptions> = Kind {
     options: &[
         numbers(
             "interval_s",
-            1,
-            3600,
+            (1, 3600),
+            Unit::S,
             "5",
-            "from the first change to the next checkpoint, s",
+            "from the first change to the next checkpoint",
         ),
         numbers(
             "watermark_blocks",
-            1,
-            1_048_576,
+            (1, 1_048_576),
+            Unit::Blocks,
             "3600",
             "dirty blocks above which files are written at once",
         ),
         numbers(
             "super_root_s",
-            1,
-            3600,
+            (1, 3600),
+            Unit::S,
             "30",
-            "time after which logs without a checkpoint are followed by one, s",
+            "time after which logs without a checkpoint are followed by one",
         ),
         numbers(
             "reserved_percent",
-            1,
-            49,
+            (1, 49),
+            Unit::Percent,
             "5",
             "share of the segments that writers cannot fill, at least 8 segments",
         ),
         switch("cleaner", "1", "whether the cleaner runs"),
         numbers(
             "cleaning_interval_s",
-            1,
-            3600,
+            (1, 3600),
+            Unit::S,
             "5",
-            "between passes of the cleaner, s",
+            "between passes of the cleaner",
         ),
         numbers(
             "segments_per_clean",
-            1,
-            32,
+            (1, 32),
+            Unit::Count,
             "2",
             "segments that a pass cleans",
         ),
         numbers(
             "protection_s",
-            0,
-            31_536_000,
+            (0, 31_536_000),
+            Unit::S,
             "3600",
-            "time for which a written segment is not cleaned, s",
+            "time for which a written segment is not cleaned",
         ),
         BARRIER,
         ATIME,

@@ -3,7 +3,7 @@
 
 use super::{NtfsCosts, NtfsOptions};
 use crate::kind::{Kind, Mounting, numbers, switch};
-use blklab_types::Span;
+use blklab_types::{Span, Unit};
 
 /// NTFS-3G.
 pub(crate) const NTFS_3G: Kind<NtfsOptions> = Kind {
@@ -19,10 +19,10 @@ pub(crate) const NTFS_3G: Kind<NtfsOptions> = Kind {
         switch("noatime", "0", "reads do not change access times"),
         numbers(
             "timeout_ms",
-            0,
-            3_600_000,
+            (0, 3_600_000),
+            Unit::Ms,
             "1000",
-            "how long the kernel caches a name and its attributes, ms",
+            "how long the kernel caches a name and its attributes",
         ),
     ],
     choose: options,

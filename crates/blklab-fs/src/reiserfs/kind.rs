@@ -5,6 +5,7 @@ use super::{ReiserOptions, Tails};
 use crate::ext3::ExtFeatures;
 use crate::jbd::{Barrier, DataMode};
 use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, words};
+use blklab_types::Unit;
 
 /// ReiserFS 3.6.
 pub(crate) const REISERFS: Kind<ReiserOptions> = Kind {
@@ -28,10 +29,10 @@ pub(crate) const REISERFS: Kind<ReiserOptions> = Kind {
         ATIME,
         numbers(
             "max_age_s",
-            1,
-            3600,
+            (1, 3600),
+            Unit::S,
             "30",
-            "age at which a transaction accepts no more handles, s",
+            "age at which a transaction accepts no more handles",
         ),
     ],
     choose: options,

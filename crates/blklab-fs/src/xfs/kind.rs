@@ -4,6 +4,7 @@
 use super::options::CHANGES;
 use super::{XfsFeatures, XfsOptions};
 use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, switch, words};
+use blklab_types::Unit;
 
 /// XFS.
 pub(crate) const XFS: Kind<XfsOptions> = Kind {
@@ -12,7 +13,7 @@ pub(crate) const XFS: Kind<XfsOptions> = Kind {
     page: Some("xfs"),
     options: &[
         BARRIER,
-        numbers("logbufs", 2, 8, "8", "log buffers in memory"),
+        numbers("logbufs", (2, 8), Unit::Count, "8", "log buffers in memory"),
         words(
             "logbsize",
             &["16384", "32768", "65536", "131072", "262144"],
@@ -21,15 +22,15 @@ pub(crate) const XFS: Kind<XfsOptions> = Kind {
         ),
         numbers(
             "log_blocks",
-            512,
-            524_288,
+            (512, 524_288),
+            Unit::Blocks,
             "a 2048th of the volume, 2560 to 32768",
             "blocks of 4 KiB of the log on the disk",
         ),
         numbers(
             "agcount",
-            1,
-            65_536,
+            (1, 65_536),
+            Unit::Count,
             "4, or as many as 1 TiB each need",
             "allocation groups",
         ),

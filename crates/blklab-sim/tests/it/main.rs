@@ -17,3 +17,4 @@ mod scenarios;
 mod scheduler_time;
 mod settings;
 mod syncs;
+mod units;

@@ -29,16 +29,16 @@ use super::{Disk, Parts};
 use crate::device::Device;
 use crate::error::DeviceError;
 use crate::info::ReadText;
-use crate::param::{Kind, ParamInfo, Values};
+use crate::param::{Kind, ParamInfo, Values, param};
 use text::{Block, File, Value};
 
-pub(crate) const PARAMS: &[ParamInfo] = &[ParamInfo {
-    name: "file",
-    kind: Kind::Path,
-    default: "",
-    help: "the .diskspecs file; relative to the experiment file, or to the working directory on \
+pub(crate) const PARAMS: &[ParamInfo] = &[param(
+    "file",
+    Kind::Path,
+    "",
+    "the .diskspecs file; relative to the experiment file, or to the working directory on \
            the command line",
-}];
+)];
 
 /// A switch to another head takes so much of what the layout leaves for it, the
 /// track skew, or of a seek over one cylinder if that is less. What files say of it
