@@ -36,6 +36,10 @@ pub enum Kick {
 /// during a call. A hook that wants the driver to look for work when it
 /// returns sets [`Core::run_requested`]; one that wants kblockd to do so
 /// pushes [`crate::Effect::RunWork`].
+///
+/// Every request that a hook gets was allocated for a bio, with
+/// [`set_request`](Elevator::set_request): what the queue makes for itself, the steps
+/// of barriers and flushes, passes by the scheduler.
 pub trait Elevator {
     /// Name in sysfs.
     fn name(&self) -> &'static str;

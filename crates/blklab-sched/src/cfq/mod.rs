@@ -32,6 +32,12 @@ const SYNC: usize = 1;
 /// levels of two classes, and the idle class.
 const NR_ASYNC_QUEUES: usize = 17;
 
+/// Requests are bound to a queue when they are allocated.
+const IS_BOUND: &str = "a request that is freed was bound to a queue";
+
+/// A queue whose last request goes is served no more.
+const IS_BUSY: &str = "a queue that is served or filed has requests";
+
 /// The table entry.
 pub const SCHEDULER: Scheduler = Scheduler {
     name: "cfq",

@@ -38,16 +38,14 @@ impl Cfq {
 
     /// A request finished (`cfq_completed_request`).
     pub(super) fn completed_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let Some(id) = self.info(rq).queue else {
-            return;
-        };
+        let id = self.of_rq.queue(rq);
         let (sync, noidle) = (q.rqs[rq].is_sync(), self.is_noidle(q, rq));
         let shown = u8::from(noidle);
         self.say(q, cx, id, format_args!("complete rqnoidle {shown}"));
         self.update_hw_tag();
         self.rq_in_driver -= 1;
         self.async_in_driver -= u32::from(!sync);
-        let group = self.info(rq).group;
+        let group = self.of_rq[rq].group;
         self.groups[group].dispatched -= 1;
         self.queues[id].dispatched -= 1;
         self.rq_in_flight[usize::from(self.queues[id].sync)] -= 1;

@@ -6,7 +6,7 @@ use super::Cfq;
 use super::group::{GroupId, Think};
 use super::queue::{Queue, QueueId};
 use crate::cfq::prio::{self, NORM, QueuePrio};
-use crate::cfq::{ASYNC, SYNC};
+use crate::cfq::{ASYNC, IS_BOUND, SYNC};
 use blklab_block::sq::{Core, MayQueue};
 use blklab_block::{Cx, Effect, RqId};
 use blklab_types::{Bio, BioFlags, IoPrio, Pid, PrioClass, TaskId};
@@ -50,9 +50,8 @@ impl Cfq {
         self.queues[queue].allocated += 1;
         self.queues[queue].refs += 1;
         let group = self.queues[queue].group;
-        let info = self.of_rq.entry(rq);
-        info.queue = Some(queue);
-        info.group = group;
+        self.of_rq.bind(rq, queue);
+        self.of_rq[rq].group = group;
     }
 
     /// `cfq_get_io_context`, later `check_ioprio_changed`, `check_blkcg_changed`.
@@ -259,10 +258,9 @@ impl Cfq {
 
     /// A request is freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
-        if let Some(queue) = self.of_rq.entry(rq).queue.take() {
-            self.queues[queue].allocated -= 1;
-            self.put_queue(q, cx, queue);
-        }
+        let (queue, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        self.queues[queue].allocated -= 1;
+        self.put_queue(q, cx, queue);
     }
 
     /// kblockd is to run the queue, if anybody waits (`cfq_schedule_dispatch`).

@@ -5,7 +5,7 @@ use super::Cfq;
 use super::features::QuantumRule;
 use super::group::{GroupId, NR_TREES, Place};
 use super::queue::QueueId;
-use crate::cfq::{ASYNC, SYNC};
+use crate::cfq::{ASYNC, IS_BUSY, SYNC};
 use crate::choose::{Reach, better, is_meta};
 use blklab_block::sq::Core;
 use blklab_block::{Cx, Request, RqId};
@@ -66,9 +66,8 @@ impl Cfq {
             }
             self.check_fifo(q, cx, id)
         };
-        let Some(rq) = expired.or(self.queues[id].waiting.next_rq) else {
-            return false;
-        };
+        let rq = expired.or(self.queues[id].waiting.next_rq);
+        let rq = rq.expect(IS_BUSY);
         let task = q.rqs[rq].task;
         self.dispatch_insert(q, cx, rq);
         self.active_task.get_or_insert(task);
@@ -84,7 +83,7 @@ impl Cfq {
         }
         let oldest = queue.waiting.fifo.front()?;
         let now = self.clock.now(cx);
-        let expired = !self.clock.before(now, self.info(oldest).fifo_time);
+        let expired = !self.clock.before(now, self.of_rq[oldest].fifo_time);
         if !self.feat.must_dispatch_passes {
             let shown = if expired { "ptr" } else { "none" };
             self.say(q, cx, id, format_args!("fifo={shown}"));
@@ -183,13 +182,11 @@ impl Cfq {
 
     /// Moves a request to its place in the dispatch list (`cfq_dispatch_insert`).
     pub(super) fn dispatch_insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let Some(id) = self.info(rq).queue else {
-            return;
-        };
+        let id = self.of_rq.queue(rq);
         self.say(q, cx, id, format_args!("dispatch_insert"));
         self.queues[id].waiting.next_rq = self.find_next_rq(q, id, rq);
         self.remove_request(q, id, rq);
-        let group = self.info(rq).group;
+        let group = self.of_rq[rq].group;
         self.groups[group].dispatched += 1;
         let queue = &mut self.queues[id];
         queue.dispatched += 1;

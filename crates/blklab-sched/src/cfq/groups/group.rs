@@ -193,10 +193,8 @@ impl Groups {
     /// Makes the groups up to one of the task table known.
     pub(super) fn learn(&mut self, tasks: &TaskTable, id: GroupId) -> GroupId {
         while self.list.len() <= id.idx() {
-            let number = u16::try_from(self.list.len()).unwrap_or(u16::MAX);
-            let Some(group) = tasks.group(number) else {
-                return GroupId::ROOT;
-            };
+            let number = self.list.len() as u16;
+            let group = tasks.group(number).expect("a task's group is known");
             let weight = |w: Option<u32>| {
                 w.map_or(WEIGHT_DEFAULT, u64::from)
                     .clamp(self.weight_min, WEIGHT_MAX)

@@ -14,13 +14,11 @@ const DEEP: u32 = 4;
 impl Cfq {
     /// A request enters its queue (`cfq_insert_request`).
     pub(super) fn insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let Some(id) = self.info(rq).queue else {
-            return;
-        };
+        let id = self.of_rq.queue(rq);
         self.say(q, cx, id, format_args!("insert_request"));
         self.refresh_prio(cx, id, q.rqs[rq].task);
         let expire = self.set.fifo_expire[usize::from(q.rqs[rq].is_sync())];
-        self.of_rq.entry(rq).fifo_time = self.clock.now(cx).wrapping_add(expire);
+        self.of_rq[rq].fifo_time = self.clock.now(cx).wrapping_add(expire);
         self.queues[id].waiting.fifo.push_back(&mut q.rqs, rq);
         self.add_sorted(q, cx, id, rq);
         self.rq_queued += 1;
@@ -82,18 +80,15 @@ impl Cfq {
 
     /// A request grew at its front (`cfq_reposition_rq_rb`).
     pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        if let Some(id) = self.info(rq).queue {
-            self.queues[id].waiting.sort.remove(&mut self.nodes, rq);
-            self.add_sorted(q, cx, id, rq);
-        }
+        let id = self.of_rq.queue(rq);
+        self.queues[id].waiting.sort.remove(&mut self.nodes, rq);
+        self.add_sorted(q, cx, id, rq);
     }
 
     /// `rq` absorbed `next` (`cfq_merged_requests`).
     pub(super) fn absorb(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId) {
-        let (Some(id), Some(other)) = (self.info(rq).queue, self.info(next).queue) else {
-            return;
-        };
-        let (expiry, earlier) = (self.info(rq).fifo_time, self.info(next).fifo_time);
+        let (id, other) = (self.of_rq.queue(rq), self.of_rq.queue(next));
+        let (expiry, earlier) = (self.of_rq[rq].fifo_time, self.of_rq[next].fifo_time);
         if id == other
             && self.clock.before(earlier, expiry)
             && q.rqs[rq].is_sync() == q.rqs[next].is_sync()
@@ -102,7 +97,7 @@ impl Cfq {
                 .waiting
                 .fifo
                 .move_behind(&mut q.rqs, next, rq);
-            self.of_rq.entry(rq).fifo_time = earlier;
+            self.of_rq[rq].fifo_time = earlier;
         }
         if self.queues[other].waiting.next_rq == Some(next) && id == other {
             self.queues[other].waiting.next_rq = Some(rq);

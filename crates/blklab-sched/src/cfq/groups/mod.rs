@@ -38,6 +38,7 @@ use self::queue::{QueueId, Queues};
 use self::settings::Settings;
 use self::workload::Serving;
 use crate::Build;
+use crate::bound::Bound;
 use crate::cfq::clock::Clock;
 use crate::positions::Positions;
 use crate::rbtree::RbNodes;
@@ -49,7 +50,6 @@ use blklab_types::{Bio, IdVec, TaskId};
 /// What CFQ keeps of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct OfRequest {
-    queue: Option<QueueId>,
     group: GroupId,
     /// When it is to be dispatched out of order.
     fifo_time: u64,
@@ -63,7 +63,7 @@ pub(super) struct Cfq {
     hz: u64,
     idle_slice_timer: TimerId,
 
-    of_rq: IdVec<RqId, OfRequest>,
+    of_rq: Bound<OfRequest>,
     nodes: TreeNodes,
     queues: Queues,
     service_nodes: RbNodes,
@@ -112,7 +112,7 @@ impl Cfq {
             set: Settings::new(b, &feat, clock),
             idle_slice_timer: b.timers.register(name),
             hz: u64::from(b.hz.0),
-            of_rq: IdVec::default(),
+            of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             queues: Queues::default(),
             service_nodes: RbNodes::default(),
@@ -136,10 +136,6 @@ impl Cfq {
             feat,
             clock,
         }
-    }
-
-    fn info(&self, rq: RqId) -> OfRequest {
-        self.of_rq.get(rq).copied().unwrap_or_default()
     }
 }
 
@@ -169,11 +165,11 @@ impl Elevator for Cfq {
     fn allow_merge(&mut self, q: &Core, _: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         let sync = bio.is_sync();
         let queue = self.queue_of(bio.task, sync);
-        (!sync || q.rqs[rq].is_sync()) && queue.is_some() && queue == self.info(rq).queue
+        (!sync || q.rqs[rq].is_sync()) && queue == Some(self.of_rq.queue(rq))
     }
 
     fn allow_request_merge(&self, _: &Core, rq: RqId, next: RqId) -> bool {
-        !self.feat.merges_within_queue || self.info(rq).queue == self.info(next).queue
+        !self.feat.merges_within_queue || self.of_rq.queue(rq) == self.of_rq.queue(next)
     }
 
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
@@ -197,20 +193,18 @@ impl Elevator for Cfq {
     fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         self.rq_in_driver += 1;
         self.async_in_driver += u32::from(!q.rqs[rq].is_sync());
-        if let Some(id) = self.info(rq).queue {
-            let seen = self.rq_in_driver;
-            self.say(q, cx, id, format_args!("activate rq  drv={seen}"));
-        }
+        let seen = self.rq_in_driver;
+        let id = self.of_rq.queue(rq);
+        self.say(q, cx, id, format_args!("activate rq  drv={seen}"));
         self.last_position = q.rqs[rq].end();
     }
 
     fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         self.rq_in_driver -= 1;
         self.async_in_driver -= u32::from(!q.rqs[rq].is_sync());
-        if let Some(id) = self.info(rq).queue {
-            let seen = self.rq_in_driver;
-            self.say(q, cx, id, format_args!("deactivate rq  drv={seen}"));
-        }
+        let seen = self.rq_in_driver;
+        let id = self.of_rq.queue(rq);
+        self.say(q, cx, id, format_args!("deactivate rq  drv={seen}"));
     }
 
     fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {

@@ -10,11 +10,9 @@ impl Cfq {
     /// The device finished a request (`cfq_completed_request`).
     pub(super) fn completed_request(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let now = self.clock.now(cx);
-        let info = self.info(rq);
-        let id = info.queue;
-        self.rq_in_driver = self.rq_in_driver.saturating_sub(1);
-        let count = &mut self.queues[id].on_dispatch[usize::from(info.sync)];
-        *count = count.saturating_sub(1);
+        let (id, info) = (self.of_rq.queue(rq), self.of_rq[rq]);
+        self.rq_in_driver -= 1;
+        self.queues[id].on_dispatch[usize::from(info.sync)] -= 1;
         if !self.queues[id].prio.is_idle_class() {
             self.last_end_request = now;
         }
@@ -27,10 +25,8 @@ impl Cfq {
                 self.schedule_dispatch(cx);
             }
         }
-        if info.sync
-            && let Some(context) = self.contexts.get_mut(info.task)
-        {
-            context.last_end_request = now;
+        if info.sync {
+            self.contexts[info.task].last_end_request = now;
         }
         if self.feat.idles_at_completion && self.active == Some(id) {
             if self.slice_used(cx, id) {

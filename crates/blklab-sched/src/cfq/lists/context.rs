@@ -130,9 +130,7 @@ impl Cfq {
     /// Think time, seek distance and idle window at a sync request
     /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`, `cfq_update_idle_window`).
     pub(super) fn learn(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId, sector: u64, end: u64) {
-        let Some(context) = self.contexts.get_mut(task) else {
-            return;
-        };
+        let context = &mut self.contexts[task];
         let elapsed = self.clock.now(cx).wrapping_sub(context.last_end_request);
         context
             .think

@@ -86,7 +86,7 @@ impl Cfq {
             self.dispatch_slice = self.dispatch_slice.wrapping_add(1);
             moved += 1;
             if self.active_task.is_none() {
-                self.active_task = Some(self.info(rq).task);
+                self.active_task = Some(self.of_rq[rq].task);
             }
             if moved >= most {
                 break;
@@ -137,13 +137,13 @@ impl Cfq {
 
     /// Moves a request to the dispatch list (`cfq_dispatch_insert`).
     pub(super) fn dispatch_insert(&mut self, q: &mut Core, rq: RqId) {
-        let info = self.info(rq);
+        let (id, sync) = (self.of_rq.queue(rq), self.of_rq[rq].sync);
         if self.feat.chooses_after_dispatch {
-            let next = self.find_next_rq(q, info.queue, rq);
-            self.queues[info.queue].waiting.next_rq = next;
+            let next = self.find_next_rq(q, id, rq);
+            self.queues[id].waiting.next_rq = next;
         }
         self.remove_request(q, rq);
-        self.queues[info.queue].on_dispatch[usize::from(info.sync)] += 1;
+        self.queues[id].on_dispatch[usize::from(sync)] += 1;
         q.dispatch_sort(rq);
         if self.feat.knows_head
             && let Some(last) = q.queue_head.back()
@@ -154,7 +154,7 @@ impl Cfq {
 
     /// Takes a request out of its queue (`cfq_remove_request`).
     pub(super) fn remove_request(&mut self, q: &mut Core, rq: RqId) {
-        let id = self.info(rq).queue;
+        let id = self.of_rq.queue(rq);
         if self.queues[id].waiting.next_rq == Some(rq) {
             let next = self.find_next_rq(q, id, rq);
             self.queues[id].waiting.next_rq = next;
@@ -162,7 +162,7 @@ impl Cfq {
         let queue = &mut self.queues[id];
         queue.waiting.remove(&mut self.nodes, &mut q.rqs, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {
-            queue.meta_pending = queue.meta_pending.saturating_sub(1);
+            queue.meta_pending -= 1;
         }
         if queue.waiting.is_empty() {
             self.del_queue_rr(id);
@@ -182,7 +182,7 @@ impl Cfq {
         let (Some(a), Some(b)) = (a, b) else {
             return a.or(b);
         };
-        match (self.info(a).sync, self.info(b).sync) {
+        match (self.of_rq[a].sync, self.of_rq[b].sync) {
             (true, false) => return Some(a),
             (false, true) => return Some(b),
             _ => {}

@@ -12,8 +12,7 @@ use blklab_types::BioFlags;
 impl Cfq {
     /// A request enters its queue (`cfq_insert_request`).
     pub(super) fn insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let info = self.info(rq);
-        let id = info.queue;
+        let (id, info) = (self.of_rq.queue(rq), self.of_rq[rq]);
         self.refresh_prio(cx, id, info.task);
         self.add_sorted(q, rq);
         let queue = &mut self.queues[id];
@@ -38,7 +37,7 @@ impl Cfq {
     /// Puts a request into the tree. Those that start at the same sector go
     /// to the driver first (`cfq_add_crq_rb`).
     pub(super) fn add_sorted(&mut self, q: &mut Core, rq: RqId) {
-        let id = self.info(rq).queue;
+        let id = self.of_rq.queue(rq);
         let sector = q.rqs[rq].sector;
         while let Some(alias) = self.queues[id].waiting.sort.find(&self.nodes, sector) {
             self.dispatch_insert(q, alias);
@@ -52,7 +51,7 @@ impl Cfq {
 
     /// The new request may be better than the one that was next (`cfq_add_crq_rb`).
     pub(super) fn rechoose(&mut self, q: &Core, rq: RqId) {
-        let id = self.info(rq).queue;
+        let id = self.of_rq.queue(rq);
         let next = self.choose(q, self.queues[id].waiting.next_rq, Some(rq));
         self.queues[id].waiting.next_rq = next;
     }
@@ -60,7 +59,7 @@ impl Cfq {
     /// A sync request was added: its queue is waited for, or preempts
     /// (`cfq_crq_enqueued`).
     fn request_enqueued(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let id = self.info(rq).queue;
+        let id = self.of_rq.queue(rq);
         if self.active == Some(id) {
             if self.queues[id].turn.wait_request {
                 self.queues[id].turn.must_dispatch = true;
@@ -78,7 +77,7 @@ impl Cfq {
     /// away from the active one. As only the active queue is ever waited for,
     /// in effect only the idle class loses it (`cfq_should_preempt`).
     fn should_preempt(&self, q: &Core, rq: RqId) -> bool {
-        let new = &self.queues[self.info(rq).queue];
+        let new = &self.queues[self.of_rq.queue(rq)];
         if new.prio.is_idle_class() {
             return false;
         }

@@ -24,6 +24,8 @@ use self::queue::{AsyncQueues, Queue, QueueId};
 use self::roundrobin::RoundRobin;
 use self::settings::Settings;
 use crate::Build;
+use crate::bound::Bound;
+use crate::cfq::IS_BOUND;
 use crate::cfq::clock::Clock;
 use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
@@ -38,7 +40,6 @@ const POOL_SHARES: u32 = 4;
 /// What belongs to a request (`struct cfq_rq`).
 #[derive(Clone, Copy, Debug, Default)]
 struct OfRequest {
-    queue: QueueId,
     task: TaskId,
     sync: bool,
 }
@@ -54,8 +55,7 @@ pub(super) struct Cfq {
     async_queues: AsyncQueues,
     /// By task.
     contexts: IdVec<TaskId, Context>,
-    /// By request.
-    of_rq: IdVec<RqId, OfRequest>,
+    of_rq: Bound<OfRequest>,
     nodes: TreeNodes,
     rr: RoundRobin,
     active: Option<QueueId>,
@@ -86,7 +86,7 @@ impl Cfq {
             nr_made: 0,
             async_queues: AsyncQueues::default(),
             contexts: IdVec::default(),
-            of_rq: IdVec::default(),
+            of_rq: Bound::default(),
             nodes: TreeNodes::default(),
             rr: RoundRobin::new(),
             active: None,
@@ -99,10 +99,6 @@ impl Cfq {
             idle_slice_timer: b.timers.register("idle_slice_timer"),
             idle_class_timer: b.timers.register("idle_class_timer"),
         }
-    }
-
-    fn info(&self, rq: RqId) -> OfRequest {
-        self.of_rq[rq]
     }
 
     /// The queue of a request that a task allocates.
@@ -155,14 +151,14 @@ impl Elevator for Cfq {
             return false;
         }
         let own = self.goes_to_own(bio.op, bio.flags);
-        self.find_queue(cx, bio.task, own) == Some(self.info(rq).queue)
+        self.find_queue(cx, bio.task, own) == Some(self.of_rq.queue(rq))
     }
 
     fn merged(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId, side: Merge) {
         if side != Merge::Front {
             return;
         }
-        let id = self.info(rq).queue;
+        let id = self.of_rq.queue(rq);
         if self.feat.chooses_after_dispatch && self.queues[id].waiting.next_rq == Some(rq) {
             let next = self.find_next_rq(q, id, rq);
             self.queues[id].waiting.next_rq = next;
@@ -193,7 +189,7 @@ impl Elevator for Cfq {
     }
 
     fn deactivate(&mut self, _: &mut Core, _: &mut Cx<'_>, _: RqId) {
-        self.rq_in_driver = self.rq_in_driver.saturating_sub(1);
+        self.rq_in_driver -= 1;
     }
 
     fn completed(&mut self, _: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
@@ -212,17 +208,16 @@ impl Elevator for Cfq {
         self.hold_queue(queue);
         self.queues[queue].allocated[q.rqs[rq].data_dir()] += 1;
         let sync = self.counts_as_sync(bio.op, bio.flags);
-        *self.of_rq.entry(rq) = OfRequest {
-            queue,
+        self.of_rq.bind(rq, queue);
+        self.of_rq[rq] = OfRequest {
             task: bio.task,
             sync,
         };
     }
 
     fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let id = self.info(rq).queue;
-        let allocated = &mut self.queues[id].allocated[q.rqs[rq].data_dir()];
-        *allocated = allocated.saturating_sub(1);
+        let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        self.queues[id].allocated[q.rqs[rq].data_dir()] -= 1;
         if self.feat.tunes_pool {
             let most = q.limits.nr_requests / POOL_SHARES;
             q.wake_requested = self.queues[id].allocated.map(|n| n <= most);

@@ -15,6 +15,7 @@ use super::features::Filing;
 use super::queue::QueueId;
 use super::sequence::{Nodes, Sequence};
 use super::settings::LEVELS;
+use crate::cfq::IS_BUSY;
 use blklab_types::PrioClass;
 
 /// Slot of a list in [`RoundRobin`]: it keeps its queues when it changes its
@@ -136,10 +137,9 @@ impl Cfq {
 
     /// A queue lost its last request (`cfq_del_cfqq_rr`).
     pub(super) fn del_queue_rr(&mut self, id: QueueId) {
-        if let Some(home) = self.queues[id].filed.take() {
-            self.rr.remove(id, home);
-            self.rr.busy_queues -= 1;
-        }
+        let home = self.queues[id].filed.take().expect(IS_BUSY);
+        self.rr.remove(id, home);
+        self.rr.busy_queues -= 1;
     }
 
     /// Files a queue anew, if it is on a list (`cfq_resort_rr_list`).
@@ -202,12 +202,11 @@ impl Cfq {
 
     /// Moves a queue to the head of the current list.
     pub(super) fn move_to_front(&mut self, id: QueueId) {
-        if let Some(home) = self.queues[id].filed {
-            self.rr.remove(id, home);
-            let slot = self.rr.slot[CURRENT];
-            let value = u64::from(self.queues[id].is_new);
-            self.rr.lists[usize::from(slot)].push_front(&mut self.rr.nodes, id, value);
-            self.queues[id].filed = Some(slot);
-        }
+        let home = self.queues[id].filed.expect(IS_BUSY);
+        self.rr.remove(id, home);
+        let slot = self.rr.slot[CURRENT];
+        let value = u64::from(self.queues[id].is_new);
+        self.rr.lists[usize::from(slot)].push_front(&mut self.rr.nodes, id, value);
+        self.queues[id].filed = Some(slot);
     }
 }

@@ -4,6 +4,7 @@
 
 use super::Cfq;
 use super::queue::{Queue, QueueId};
+use crate::cfq::IS_BOUND;
 use crate::cfq::prio::{self, QueuePrio};
 use crate::history::{SeekDistance, ThinkTime};
 use blklab_block::sq::{Core, MayQueue};
@@ -151,9 +152,8 @@ impl Cfq {
 
     /// A request is about to be freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        if let Some((queue, _)) = self.of_rq.unbind(rq) {
-            self.put_queue(q, cx, queue);
-        }
+        let (queue, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        self.put_queue(q, cx, queue);
     }
 
     /// A process ended: it lets go of its queues, the async one first

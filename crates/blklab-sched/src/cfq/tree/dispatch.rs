@@ -4,6 +4,7 @@
 
 use super::Cfq;
 use super::queue::QueueId;
+use crate::cfq::IS_BUSY;
 use blklab_block::Cx;
 use blklab_block::sq::Core;
 use blklab_trace::truth::Why;
@@ -80,13 +81,9 @@ impl Cfq {
     }
 
     fn move_next(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let Some(rq) = self
-            .check_fifo(q, cx, queue)
-            .or(self.queues[queue].waiting.next_rq)
-        else {
-            debug_assert!(false, "a queue that is served has requests");
-            return;
-        };
+        let expired = self.check_fifo(q, cx, queue);
+        let rq = expired.or(self.queues[queue].waiting.next_rq);
+        let rq = rq.expect(IS_BUSY);
         self.dispatch_insert(q, cx, rq);
         if self.active_task.is_none() {
             self.active_task = Some(q.rqs[rq].task);

@@ -138,12 +138,11 @@ impl Cfq {
     }
 
     fn leave_device(&mut self, rq: &Request, queue: QueueId) {
-        let kind = usize::from(rq.is_sync());
-        self.rq_in_driver[kind] = self.rq_in_driver[kind].saturating_sub(1);
+        self.rq_in_driver[usize::from(rq.is_sync())] -= 1;
         let x = &mut self.queues[queue];
-        x.dispatched = x.dispatched.saturating_sub(1);
+        x.dispatched -= 1;
         if x.sync {
-            self.sync_flight = self.sync_flight.saturating_sub(1);
+            self.sync_flight -= 1;
         }
     }
 

@@ -21,8 +21,7 @@ impl Cfq {
         if sync && !q.rqs[rq].is_sync() {
             return false;
         }
-        let queue = self.queue_of(bio.task, sync);
-        queue.is_some() && queue == self.of_rq.queue_if_any(rq)
+        self.queue_of(bio.task, sync) == Some(self.of_rq.queue(rq))
     }
 
     /// `rq` absorbed `next`. Up to 2.6.31 it keeps its place by arrival: the

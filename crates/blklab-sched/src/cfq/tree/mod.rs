@@ -219,7 +219,7 @@ impl Elevator for Cfq {
 
     fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let kind = usize::from(q.rqs[rq].is_sync());
-        self.rq_in_driver[kind] = self.rq_in_driver[kind].saturating_sub(1);
+        self.rq_in_driver[kind] -= 1;
         let pid = self.queues[self.of_rq.queue(rq)].pid;
         let drv = self.nr_in_driver();
         q.message(cx, format_args!("cfq{pid} deactivate rq, drv={drv}"));

@@ -97,17 +97,15 @@ impl Cfq {
         let fixed = RqState::STARTED
             .with(RqState::SOFTBARRIER)
             .with(RqState::HARDBARRIER);
-        state.has(RqState::SORTED)
-            && !state.any(fixed)
-            && self.of_rq.queue_if_any(rq) == Some(queue)
+        state.has(RqState::SORTED) && !state.any(fixed) && self.of_rq.queue(rq) == queue
     }
 
     fn take_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId, counts: bool) {
         q.take_back(rq, counts);
         let x = &mut self.queues[queue];
-        x.dispatched = x.dispatched.saturating_sub(1);
+        x.dispatched -= 1;
         if x.sync {
-            self.sync_flight = self.sync_flight.saturating_sub(1);
+            self.sync_flight -= 1;
         }
         x.waiting.fifo.push_back(&mut q.rqs, rq);
         if counts {
