@@ -2,8 +2,8 @@
 //! Metadata blocks: reading and changing them (fs/ext4/{inode,super}.c,
 //! `__ext4_get_inode_loc`; 2.6.32).
 
-use super::Ext4;
 use super::layout::GROUP_BLOCKS;
+use super::{Ext4, HAS_INODE};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, FsError, Host, PageRun};
 use blklab_types::Op;
@@ -40,12 +40,12 @@ impl View<'_, Ext4> {
 
     /// The bitmap and the descriptor of the group that a block lies in, the
     /// bitmap made in memory if it is new.
-    pub(super) fn ext4_group_blocks(&mut self, block: u64) -> Option<[u64; 2]> {
+    pub(super) fn ext4_group_blocks(&mut self, block: u64) -> [u64; 2] {
         let group = block / GROUP_BLOCKS;
         let g = &self.volume.geometry;
         let blocks = [g.block_bitmap(group), g.descriptor(group)];
         self.ext4_new_bitmap(blocks[0], group, false);
-        Some(blocks)
+        blocks
     }
 }
 
@@ -82,7 +82,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
     pub(super) async fn ext4_read_inode(&self, id: FileId) -> Result<(), FsError> {
         let device = self.with(|s| s.metadata_file());
         let around = self.with(|s| {
-            let (ext4, inode) = (&*s.volume, s.volume.nodes[id].as_ref()?);
+            let ext4 = &*s.volume;
+            let inode = ext4.nodes[id].as_ref().expect(HAS_INODE);
             let cold = !s.files[device.idx()].uptodate.test(inode.block);
             cold.then(|| (inode.block, ext4.table_readahead(inode)))
         });

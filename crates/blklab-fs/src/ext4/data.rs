@@ -7,7 +7,7 @@
 //! place under a handle that stays open until the range is in bios.
 
 use super::placing::NewBlocks;
-use super::{Ext4, Inode};
+use super::{Ext4, HAS_INODE, Inode};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{Atime, DAY_S, FileId, FsError, Host, WriteControl};
 use blklab_types::Jiffies;
@@ -24,8 +24,9 @@ impl View<'_, Ext4> {
             .is_some_and(|i| i.data_journal)
     }
 
-    pub(super) fn ext4_inode(&mut self, id: FileId) -> Option<&mut Inode> {
-        self.volume.nodes[id].as_deref_mut()
+    /// A file's inode.
+    pub(super) fn ext4_inode(&mut self, id: FileId) -> &mut Inode {
+        self.volume.nodes[id].as_deref_mut().expect(HAS_INODE)
     }
 
     /// Pages beyond the flusher's that a visit to a file may write: up to the
@@ -52,20 +53,17 @@ impl View<'_, Ext4> {
     /// Notes that the running transaction has changed an inode.
     pub(super) fn ext4_stamp(&mut self, id: FileId, data: bool) {
         let tid = self.journal().running_tid();
-        if let Some(inode) = self.ext4_inode(id) {
-            inode.sync_tid = tid;
-            if data {
-                inode.datasync_tid = tid;
-            }
+        let inode = self.ext4_inode(id);
+        inode.sync_tid = tid;
+        if data {
+            inode.datasync_tid = tid;
         }
     }
 
     /// Whether an access changes the inode, by the mount's rule; notes it.
     fn ext4_touched(&mut self, id: FileId, now: Jiffies, hz: u64) -> bool {
         let rule = self.volume.options.atime;
-        let Some(inode) = self.ext4_inode(id) else {
-            return false;
-        };
+        let inode = self.ext4_inode(id);
         let stale = match rule {
             Atime::Strict => inode.atime != now,
             Atime::Relative => {
@@ -83,9 +81,7 @@ impl View<'_, Ext4> {
 impl<H: Host> Mount<'_, H, Ext4> {
     /// Changes an inode's block under a handle of its own.
     async fn ext4_change_inode(&self, id: FileId, data: bool) {
-        let Some(block) = self.with(|s| s.ext4_inode(id).map(|i| i.block)) else {
-            return;
-        };
+        let block = self.with(|s| s.ext4_inode(id).block);
         let handle = self.journal_start(INODE_CREDITS).await;
         self.ext4_change([block]).await;
         self.with(|s| s.ext4_stamp(id, data));
@@ -114,9 +110,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         let now = self.ext4_time();
         let (changed, longer) = self.with(|s| {
             let longer = end > s.files[id.idx()].size_bytes;
-            let inode = s.ext4_inode(id);
-            let old = inode.map(|i| std::mem::replace(&mut i.mtime, now));
-            (old != Some(now), longer)
+            let old = std::mem::replace(&mut s.ext4_inode(id).mtime, now);
+            (old != now, longer)
         });
         if changed || longer {
             self.ext4_change_inode(id, longer).await;
@@ -202,8 +197,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
     /// Reads the leaf that points to a page if it is not in memory.
     pub(super) async fn ext4_load_leaf(&self, id: FileId, page: u64) {
         let leaf = self.with(|s| {
-            let file = &s.files[id.idx()];
-            s.volume.nodes[id].as_ref()?.leaf(&file.extents, page)
+            let inode = s.volume.nodes[id].as_ref().expect(HAS_INODE);
+            inode.leaf(&s.files[id.idx()].extents, page)
         });
         if let Some(leaf) = leaf {
             // An error shows when the page is read.
@@ -216,7 +211,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
     pub(super) async fn ext4_close(&self, id: FileId, wrote: bool) {
         let allocate = self.with(|s| {
             let inode = s.ext4_inode(id);
-            wrote && inode.is_some_and(|i| std::mem::take(&mut i.allocate_on_close))
+            wrote && std::mem::take(&mut inode.allocate_on_close)
         });
         if allocate {
             self.write_out(id, 0..u64::MAX, false).await;
@@ -235,18 +230,16 @@ impl<H: Host> Mount<'_, H, Ext4> {
         if self.with(|s| s.ext4_journals_data(id)) {
             return self.force_commit().await;
         }
-        let Some((by_tid, tid)) = self.with(|s| {
+        let (by_tid, tid) = self.with(|s| {
             let by_tid = s.volume.options.features.fsync_by_transaction;
-            let inode = s.ext4_inode(id)?;
+            let inode = s.ext4_inode(id);
             let tid = if data_only {
                 inode.datasync_tid
             } else {
                 inode.sync_tid
             };
-            Some((by_tid, tid))
-        }) else {
-            return;
-        };
+            (by_tid, tid)
+        });
         if by_tid {
             // A commit flushes the cache, too.
             if !self.complete_transaction(tid).await {

@@ -2,9 +2,9 @@
 //! Freeing a file's blocks and its inode (fs/ext4/{inode,extents,mballoc}.c,
 //! 2.6.32): nobody takes them before the transaction is committed.
 
-use super::Ext4;
 use super::layout::GROUP_BLOCKS;
 use super::namespace::SUPERBLOCK;
+use super::{Ext4, HAS_INODE};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, FsError, Host};
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl View<'_, Ext4> {
     /// changes.
     pub(super) fn ext4_free_blocks(&mut self, id: FileId) -> Vec<u64> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-        let mut inode = ext4.nodes[id].take().expect("a file of the volume");
+        let mut inode = ext4.nodes[id].take().expect(HAS_INODE);
         ext4.discard_own(id);
         let mut first_blocks = Vec::new();
         for run in std::mem::take(&mut file.extents).runs() {
@@ -72,7 +72,7 @@ impl View<'_, Ext4> {
         self.ext4_forget(&metadata);
         let mut changed = vec![own];
         for block in first_blocks {
-            changed.extend(self.ext4_group_blocks(block).into_iter().flatten());
+            changed.extend(self.ext4_group_blocks(block));
         }
         changed.sort_unstable();
         changed.dedup();
@@ -80,16 +80,16 @@ impl View<'_, Ext4> {
     }
 
     /// Frees an inode. Returns the blocks that this changes.
-    pub(super) fn ext4_drop_inode(&mut self, id: FileId, directory: bool) -> Option<[u64; 3]> {
-        let inode = self.volume.nodes[id].take()?;
+    pub(super) fn ext4_drop_inode(&mut self, id: FileId, directory: bool) -> [u64; 3] {
+        let inode = self.volume.nodes[id].take().expect(HAS_INODE);
         let ext4 = &mut *self.volume;
         ext4.free_inode(&inode, directory);
         let g = &ext4.geometry;
-        Some([
+        [
             g.inode_bitmap(inode.group),
             g.descriptor(inode.group),
             inode.block,
-        ])
+        ]
     }
 }
 
@@ -101,7 +101,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
         let changed = self.with(|s| {
             let mut changed = s.ext4_free_blocks(id);
             let directory = s.file(id).directory.is_some();
-            changed.extend(s.ext4_drop_inode(id, directory).into_iter().flatten());
+            changed.extend(s.ext4_drop_inode(id, directory));
             changed.push(SUPERBLOCK);
             changed
         });
@@ -126,10 +126,9 @@ impl<H: Host> Mount<'_, H, Ext4> {
             let o = &s.volume.options;
             let flushes = o.auto_da_alloc && o.features.allocates_on_close;
             s.ext4_stamp(id, true);
-            if let Some(inode) = s.ext4_inode(id) {
-                inode.mtime = now;
-                inode.allocate_on_close = flushes;
-            }
+            let inode = s.ext4_inode(id);
+            inode.mtime = now;
+            inode.allocate_on_close = flushes;
         });
         self.journal_stop(handle);
         Ok(())
@@ -138,8 +137,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
     /// Reads a file's extent tree.
     async fn ext4_load_tree(&self, id: FileId) -> Result<(), FsError> {
         let tree = self.with(|s| {
-            s.ext4_inode(id)
-                .map_or(Vec::new(), |i| [i.nodes.clone(), i.leaves.clone()].concat())
+            let inode = s.ext4_inode(id);
+            [inode.nodes.clone(), inode.leaves.clone()].concat()
         });
         for block in tree {
             self.ext4_read(block).await?;

@@ -44,6 +44,13 @@ pub(crate) struct Inode {
     pub(super) names: Option<Box<HashedDirectory>>,
 }
 
+impl Inode {
+    /// The names of a directory.
+    pub(super) fn names(&mut self) -> &mut HashedDirectory {
+        self.names.as_mut().expect("a directory has names")
+    }
+}
+
 /// The inodes of a group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inodes {

@@ -68,6 +68,9 @@ impl Journalled for Ext4 {
     }
 }
 
+/// Files get an inode when they come into being, and keep it until they are gone.
+const HAS_INODE: &str = "a file of the volume has an inode";
+
 /// A volume.
 #[derive(Debug)]
 pub struct Ext4 {

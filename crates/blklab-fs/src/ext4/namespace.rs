@@ -7,7 +7,7 @@
 
 use super::layout::GROUP_BLOCKS;
 use super::names::HashedDirectory;
-use super::{Ext4, Inode};
+use super::{Ext4, HAS_INODE, Inode};
 use crate::jbd::DataMode;
 use crate::mount::{Mount, View};
 use blklab_pagecache::{Extents, FileId, FsError, Host};
@@ -74,9 +74,8 @@ impl View<'_, Ext4> {
             inode.names = Some(Box::new(HashedDirectory::new(block)));
             self.files[root.idx()].extents = extents;
             self.cache_block((device, block));
-            if let Some(blocks) = self.ext4_group_blocks(block) {
-                self.cache_block((device, blocks[1]));
-            }
+            let [_, descriptor] = self.ext4_group_blocks(block);
+            self.cache_block((device, descriptor));
         }
         self.cache_block((device, SUPERBLOCK));
         self.cache_block((device, inode.block));
@@ -93,7 +92,7 @@ impl View<'_, Ext4> {
     ) -> Option<([u64; 3], bool)> {
         let top = parent == self.root;
         let directory = self.files[id.idx()].directory.is_some();
-        let mut above = self.volume.nodes[parent].take()?;
+        let mut above = self.volume.nodes[parent].take().expect(HAS_INODE);
         let new = self.volume.new_inode(&mut above, top, directory, hash);
         self.volume.nodes[parent] = Some(above);
         let mut inode = new?;
@@ -118,12 +117,9 @@ impl View<'_, Ext4> {
     fn ext4_add_name(&mut self, directory: FileId, id: FileId) -> Option<Vec<u64>> {
         let name = self.files[id.idx()].name;
         let (file, ext4) = (&mut self.state.files[directory.idx()], &mut *self.volume);
-        let mut inode = ext4.nodes[directory].take()?;
+        let mut inode = ext4.nodes[directory].take().expect(HAS_INODE);
         let mut new = Vec::new();
-        let growth = inode
-            .names
-            .as_ref()
-            .map_or(0, |n| n.growth(name.hash, name.bytes));
+        let growth = inode.names().growth(name.hash, name.bytes);
         for _ in 0..growth {
             let Some(block) = ext4.take_meta(&inode, &file.extents) else {
                 break;
@@ -134,18 +130,13 @@ impl View<'_, Ext4> {
         }
         let tree = ext4.grow_tree(&mut inode, &file.extents);
         let full = new.len() < growth || tree.is_none();
-        let mut changed = match inode.names.as_mut() {
-            Some(names) if !full => names.add(name.hash, name.bytes, &new),
-            _ => Vec::new(),
-        };
-        changed.push(inode.block);
+        let changed = (!full).then(|| inode.names().add(name.hash, name.bytes, &new));
+        let own = inode.block;
         ext4.nodes[directory] = Some(inode);
-        if full {
-            return None;
-        }
-        let tree = tree.unwrap_or_default();
+        let (mut changed, tree) = (changed?, tree?);
+        changed.push(own);
         for block in new.iter().chain(&tree) {
-            changed.extend(self.ext4_group_blocks(*block)?);
+            changed.extend(self.ext4_group_blocks(*block));
         }
         changed.extend(tree);
         Some(changed)
@@ -155,7 +146,7 @@ impl View<'_, Ext4> {
     /// changes.
     fn ext4_new_directory(&mut self, id: FileId) -> Option<Vec<u64>> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-        let mut inode = ext4.nodes[id].take()?;
+        let mut inode = ext4.nodes[id].take().expect(HAS_INODE);
         let block = ext4.take_meta(&inode, &file.extents);
         if let Some(block) = block {
             file.extents.insert(0, ext4.geometry.sector(block), 1);
@@ -164,7 +155,18 @@ impl View<'_, Ext4> {
         ext4.nodes[id] = Some(inode);
         let block = block?;
         let mut changed = vec![block];
-        changed.extend(self.ext4_group_blocks(block)?);
+        changed.extend(self.ext4_group_blocks(block));
+        Some(changed)
+    }
+
+    /// A new directory gets its first block, and a new inode its name. Returns the
+    /// blocks that this changes; None if the volume is full.
+    fn ext4_enter(&mut self, parent: FileId, id: FileId, directory: bool) -> Option<Vec<u64>> {
+        let mut changed = Vec::new();
+        if directory {
+            changed.extend(self.ext4_new_directory(id)?);
+        }
+        changed.extend(self.ext4_add_name(parent, id)?);
         Some(changed)
     }
 
@@ -199,31 +201,22 @@ impl<H: Host> Mount<'_, H, Ext4> {
             self.ext4_read_inode(id).await?;
         }
         self.ext4_change(blocks).await;
-        let mut changed = Vec::new();
-        if directory {
-            let new = self.with(|s| s.ext4_new_directory(id));
-            changed.extend(new.ok_or(FsError::NoSpace)?);
-        }
-        let named = self.with(|s| s.ext4_add_name(parent, id));
-        let Some(named) = named else {
+        let Some(changed) = self.with(|s| s.ext4_enter(parent, id, directory)) else {
             self.ext4_unmake(id, directory).await;
             return Err(FsError::NoSpace);
         };
-        changed.extend(named);
         self.ext4_change_old(changed).await;
         let now = self.ext4_time();
         self.with(|s| {
             for id in [parent, id] {
                 s.ext4_stamp(id, true);
-                if let Some(inode) = s.ext4_inode(id) {
-                    inode.mtime = now;
-                }
+                s.ext4_inode(id).mtime = now;
             }
         });
         Ok(())
     }
 
-    /// There was no block for the name: gives the inode back.
+    /// There was no block for the name or the directory: gives the inode back.
     async fn ext4_unmake(&self, id: FileId, directory: bool) {
         let changed = self.with(|s| {
             let changed = s.ext4_free_blocks(id);
@@ -243,10 +236,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
 
     /// Reads the blocks of a directory on the way to a name.
     async fn ext4_read_path(&self, directory: FileId, hash: u32) -> Result<(), FsError> {
-        let path = self.with(|s| {
-            let names = s.ext4_inode(directory).and_then(|i| i.names.as_ref());
-            names.map_or(Vec::new(), |n| n.path(hash))
-        });
+        let path = self.with(|s| s.ext4_inode(directory).names().path(hash));
         for block in path {
             self.ext4_read(block).await?;
         }
@@ -262,10 +252,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
 
     /// Reads a directory, block by block in order of hash.
     pub(super) async fn ext4_list(&self, directory: FileId) -> Result<(), FsError> {
-        let blocks = self.with(|s| {
-            let names = s.ext4_inode(directory).and_then(|i| i.names.as_ref());
-            names.map_or(Vec::new(), |n| n.blocks())
-        });
+        let blocks = self.with(|s| s.ext4_inode(directory).names().blocks());
         for block in blocks {
             self.ext4_read(block).await?;
         }
@@ -284,22 +271,15 @@ impl<H: Host> Mount<'_, H, Ext4> {
         let handle = self.journal_start(NAME_CREDITS).await;
         let changed = self.with(|s| {
             let parent = s.ext4_inode(directory);
-            let mut changed: Vec<u64> = parent.map_or(Vec::new(), |inode| {
-                let names = inode.names.as_mut();
-                let leaf = names.and_then(|n| n.remove(name.hash, name.bytes));
-                leaf.into_iter().chain([inode.block]).collect()
-            });
-            changed.push(SUPERBLOCK);
-            changed.extend(s.ext4_inode(id).map(|i| i.block));
-            changed
+            let leaf = parent.names().remove(name.hash, name.bytes);
+            let blocks = [parent.block, SUPERBLOCK, s.ext4_inode(id).block];
+            leaf.into_iter().chain(blocks)
         });
         self.ext4_change(changed).await;
         let now = self.ext4_time();
         self.with(|s| {
             s.ext4_stamp(directory, true);
-            if let Some(inode) = s.ext4_inode(directory) {
-                inode.mtime = now;
-            }
+            s.ext4_inode(directory).mtime = now;
         });
         self.journal_stop(handle);
         Ok(())

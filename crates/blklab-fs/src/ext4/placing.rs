@@ -3,7 +3,7 @@
 //! `write`, places at write-out, before direct writes, and before the run.
 
 use super::allocation::Request;
-use super::{Ext4, Inode};
+use super::{Ext4, HAS_INODE, Inode};
 use crate::jbd::{DataMode, Handle};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{Extents, File, FileId, FsError, Host, PageCache};
@@ -142,7 +142,7 @@ impl View<'_, Ext4> {
         (begin, pid): (NewBlocks, u32),
     ) -> Option<(u64, Vec<u64>)> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-        let mut inode = ext4.nodes[id].take()?;
+        let mut inode = ext4.nodes[id].take().expect(HAS_INODE);
         let request = Request {
             page: run.start,
             pages: run.end - run.start,
@@ -175,7 +175,7 @@ impl View<'_, Ext4> {
         self.clean_page(device, blocks);
         let mut changed = Vec::with_capacity(4 + 3 * new.len());
         for block in std::iter::once(first).chain(new.iter().copied()) {
-            changed.extend(self.ext4_group_blocks(block)?);
+            changed.extend(self.ext4_group_blocks(block));
         }
         changed.extend(new);
         changed.extend(leaf);
@@ -193,7 +193,7 @@ impl View<'_, Ext4> {
         self.ext4_new_inode(parent, id, hash)?;
         while self.files[id.idx()].extents.pages() < pages {
             let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
-            let mut inode = ext4.nodes[id].take()?;
+            let mut inode = ext4.nodes[id].take().expect(HAS_INODE);
             let at = file.extents.pages();
             let got = ext4.lay_out_run(&inode, &file.extents, pages - at);
             let grown = got.and_then(|(block, n)| {
@@ -204,7 +204,7 @@ impl View<'_, Ext4> {
             let leaves = inode.leaves.clone();
             ext4.nodes[id] = Some(inode);
             grown?;
-            let [bitmap, descriptor] = self.ext4_group_blocks(got?.0)?;
+            let [bitmap, descriptor] = self.ext4_group_blocks(got?.0);
             let device = self.metadata_file();
             for block in leaves.into_iter().chain([bitmap, descriptor]) {
                 self.cache_block((device, block));
@@ -217,10 +217,7 @@ impl View<'_, Ext4> {
     pub(super) fn ext4_attach(&mut self, id: FileId) {
         let j = self.journal();
         let tid = j.running_tid();
-        let Some(inode) = self.volume.nodes[id].as_mut() else {
-            return;
-        };
-        if std::mem::replace(&mut inode.ordered_tid, tid) != tid
+        if std::mem::replace(&mut self.ext4_inode(id).ordered_tid, tid) != tid
             && let Some(t) = self.journal().running.as_mut()
         {
             t.inodes.push(id);

@@ -7,7 +7,7 @@
 //! away under a handle of its own, and with that the pages are written. Nobody reads
 //! what was in the blocks before, so a commit need not wait for the data.
 
-use super::Ext4;
+use super::{Ext4, HAS_INODE};
 use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, Host};
 use std::ops::Range;
@@ -30,9 +30,7 @@ impl View<'_, Ext4> {
     pub(super) fn ext4_mark_unwritten(&mut self, id: FileId, run: Range<u64>) {
         let dirty = &self.state.files[id.idx()].dirty;
         let ext4 = &mut *self.volume;
-        let Some(inode) = ext4.nodes[id].as_deref_mut() else {
-            unreachable!("{id:?} has got blocks without an inode");
-        };
+        let inode = ext4.nodes[id].as_deref_mut().expect(HAS_INODE);
         let mut at = run.start;
         while let Some(first) = dirty.next_set(at, run.end) {
             at = dirty.next_clear(first, run.end);
@@ -51,9 +49,7 @@ impl View<'_, Ext4> {
     /// write-back of the pages ends with the conversion.
     pub(super) fn ext4_data_ended(&mut self, id: FileId, run: &Range<u64>, failed: bool) -> bool {
         let ext4 = &mut *self.volume;
-        let Some(inode) = ext4.nodes[id].as_deref_mut() else {
-            return false;
-        };
+        let inode = ext4.nodes[id].as_deref_mut().expect(HAS_INODE);
         if inode.unwritten.clear(run.clone()) == 0 {
             return false;
         }
@@ -86,9 +82,7 @@ impl View<'_, Ext4> {
     /// others that got blocks when they did.
     pub(super) fn ext4_leave_unwritten(&mut self, id: FileId, run: &Range<u64>) {
         let writeback = &self.state.files[id.idx()].writeback;
-        let Some(inode) = self.volume.nodes[id].as_deref_mut() else {
-            return;
-        };
+        let inode = self.volume.nodes[id].as_deref_mut().expect(HAS_INODE);
         let mut at = run.start;
         while let Some(page) = inode.unwritten.next_set(at, run.end) {
             at = page + 1;
@@ -102,8 +96,7 @@ impl View<'_, Ext4> {
     /// Leaves those conversions to a worker of which nothing is on its way any more.
     fn ext4_end_conversions(&mut self, id: FileId) {
         let ext4 = &mut *self.volume;
-        let inode = ext4.nodes[id].as_deref_mut();
-        let inode = inode.expect("a file with conversions has an inode");
+        let inode = ext4.nodes[id].as_deref_mut().expect(HAS_INODE);
         let (unwritten, state) = (&inode.unwritten, &mut *self.state);
         inode.conversions.retain(|key| {
             let conversion = ext4.conversions.get_mut(*key);
@@ -120,10 +113,10 @@ impl View<'_, Ext4> {
 
     /// The blocks that say where a page is: the inode's, and the leaf's if there is
     /// one.
-    fn ext4_mapping_blocks(&self, id: FileId, page: u64) -> Option<(u64, Option<u64>)> {
-        let inode = self.volume.nodes[id].as_deref()?;
+    fn ext4_mapping_blocks(&self, id: FileId, page: u64) -> (u64, Option<u64>) {
+        let inode = self.volume.nodes[id].as_deref().expect(HAS_INODE);
         let leaf = inode.leaf(&self.files[id.idx()].extents, page);
-        Some((inode.block, leaf))
+        (inode.block, leaf)
     }
 }
 
@@ -134,10 +127,9 @@ impl<H: Host> Mount<'_, H, Ext4> {
         let Conversion { file, run, ended } = conversion.expect("it is converted once");
         if ended.iter().any(|(_, failed)| !failed) {
             let handle = self.journal_start(CONVERSION_CREDITS).await;
-            if let Some((own, leaf)) = self.with(|s| s.ext4_mapping_blocks(file, run.start)) {
-                self.ext4_change(leaf.into_iter().chain([own])).await;
-                self.with(|s| s.ext4_stamp(file, true));
-            }
+            let (own, leaf) = self.with(|s| s.ext4_mapping_blocks(file, run.start));
+            self.ext4_change(leaf.into_iter().chain([own])).await;
+            self.with(|s| s.ext4_stamp(file, true));
             self.journal_stop(handle);
         }
         self.waking(|s, wake| {

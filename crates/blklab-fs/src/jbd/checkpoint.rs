@@ -106,7 +106,8 @@ impl<V: Journalled> View<'_, V> {
     fn drop_checkpoints(&mut self) {
         let (files, j) = self.files_and_journal();
         loop {
-            j.free += j.checkpoints.pop_front().map_or(0, |c| c.log_blocks);
+            let oldest = j.checkpoints.pop_front();
+            j.free += oldest.expect("there is one to be done with").log_blocks;
             let buffers = &j.buffers;
             let waits = |place: &Place| {
                 let file = &files[place.0.idx()];
@@ -125,16 +126,15 @@ impl<V: Journalled> View<'_, V> {
 
     fn checkpoint_step(&mut self) -> Step {
         let (files, j) = self.files_and_journal();
+        let running = j.running.as_ref().map(|t| t.tid);
         let committing = j.committing.as_ref().map(|t| t.tid);
         let needed = j.max_credits() + j.committing.as_ref().map_or(0, |t| t.metadata.len() as u64);
         if j.free >= needed {
             return Step::Enough;
         }
         let Some(oldest) = j.checkpoints.front_mut() else {
-            return match committing.or(j.running.as_ref().map(|t| t.tid)) {
-                Some(tid) => Step::Commit(tid),
-                None => Step::Enough,
-            };
+            let next = committing.or(running);
+            return Step::Commit(next.expect("what fills the log is in a transaction"));
         };
         let (mut batch, mut busy, mut held) = (Vec::new(), None, None);
         oldest.blocks.retain(|place| {
@@ -161,8 +161,10 @@ impl<V: Journalled> View<'_, V> {
         match (batch.is_empty(), busy, held) {
             (false, ..) => Step::Write(batch),
             (true, Some(place), _) => Step::Busy(place),
-            (true, None, Some(true)) => Step::Commit(committing.unwrap_or(0)),
-            (true, None, Some(false)) => Step::Commit(j.running.as_ref().map_or(0, |t| t.tid)),
+            (true, None, Some(by_committing)) => {
+                let holder = if by_committing { committing } else { running };
+                Step::Commit(holder.expect("who holds a block is there"))
+            }
             (true, None, None) => Step::Advance,
         }
     }

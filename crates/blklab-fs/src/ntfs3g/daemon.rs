@@ -56,19 +56,7 @@ impl View<'_, Volume> {
         let node = v.node(id);
         node.record = record as u32;
         node.index = is_directory.then(Box::<Index>::default);
-        let Volume {
-            nodes, clusters, ..
-        } = v;
-        if let Some(index) = &mut nodes[directory.idx()].index {
-            let mut maps = Vec::new();
-            let new = || {
-                let cluster = clusters.take(None, 1)?.start;
-                maps.push(clusters.bitmap_of(cluster));
-                Some(cluster)
-            };
-            index.insert(entry, new, &mut changed);
-            changed.extend(maps);
-        }
+        changed.extend(v.add_entry(directory, entry));
         Ok(changed)
     }
 

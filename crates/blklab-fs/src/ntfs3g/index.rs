@@ -102,12 +102,12 @@ impl Index {
         u64::from(full) + u64::from(full && self.blocks.len() >= ROOT_BLOCKS && self.top.is_none())
     }
 
-    /// Puts an entry in. `new` gives clusters; `changed` gets those that
-    /// changed. Entries come once.
+    /// Puts an entry in. `new` gives the clusters that it needs; `changed` gets those
+    /// that changed. Entries come once.
     pub(super) fn insert(
         &mut self,
         entry: Entry,
-        mut new: impl FnMut() -> Option<u64>,
+        mut new: impl FnMut() -> u64,
         changed: &mut Vec<u64>,
     ) {
         let at = self.block_of(entry.key);
@@ -120,10 +120,8 @@ impl Index {
         changed.extend(self.path(entry));
     }
 
-    fn split(&mut self, at: usize, new: &mut impl FnMut() -> Option<u64>, changed: &mut Vec<u64>) {
-        let Some(cluster) = new() else {
-            return;
-        };
+    fn split(&mut self, at: usize, new: &mut impl FnMut() -> u64, changed: &mut Vec<u64>) {
+        let cluster = new();
         changed.push(cluster);
         if self.blocks[at].cluster.is_none() {
             self.blocks[at].cluster = Some(cluster);
@@ -135,7 +133,7 @@ impl Index {
         let cluster = Some(cluster);
         self.blocks.insert(at + 1, Block { cluster, entries });
         if self.blocks.len() > ROOT_BLOCKS && self.top.is_none() {
-            self.top = new();
+            self.top = Some(new());
         }
     }
 
@@ -165,7 +163,7 @@ mod tests {
             let before = next;
             let new = || {
                 next += 1;
-                Some(next)
+                next
             };
             let mut changed = Vec::new();
             index.insert(entry, new, &mut changed);
@@ -196,5 +194,24 @@ mod tests {
         }
         assert_eq!(index.clusters().count(), clusters - freed);
         assert!(index.clusters().count() <= 2);
+    }
+
+    #[test]
+    fn no_block_holds_more_than_it_can_and_entries_need_what_was_said() {
+        let mut random = blklab_types::SplitMix64(7);
+        let mut index = Index::default();
+        for file in 0..2000 {
+            let hash = random.next_u64() as u32;
+            let name_bytes = [1, 255, random.next_u64() as u8][random.below(3) as usize];
+            let entry = Entry::new(hash, file, name_bytes);
+            let (needed, mut taken) = (index.clusters_for(entry), 0);
+            let new = || {
+                taken += 1;
+                taken
+            };
+            index.insert(entry, new, &mut Vec::new());
+            assert_eq!(taken, needed);
+            assert!(index.blocks.iter().all(|b| b.bytes() <= b.room()));
+        }
     }
 }

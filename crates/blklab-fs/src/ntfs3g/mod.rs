@@ -174,6 +174,26 @@ impl Volume {
         FreeSpace::new(clusters, clusters * clusters::RECORDS)
     }
 
+    /// Puts an entry into a directory, for which there is room. Returns the clusters
+    /// that change.
+    fn add_entry(&mut self, directory: FileId, entry: Entry) -> Vec<u64> {
+        let Volume {
+            nodes, clusters, ..
+        } = self;
+        let index = nodes[directory.idx()].index.as_mut();
+        let index = index.expect("a directory has an index");
+        let (mut changed, mut maps) = (Vec::new(), Vec::new());
+        let new = || {
+            let cluster = clusters.take(None, 1);
+            let cluster = cluster.expect("there are as many as entries need").start;
+            maps.push(clusters.bitmap_of(cluster));
+            cluster
+        };
+        index.insert(entry, new, &mut changed);
+        changed.append(&mut maps);
+        changed
+    }
+
     /// Takes clusters for a file's pages up to one. `out` gets the clusters of
     /// the bitmap that change. False if there is no room for all.
     fn grow(&mut self, id: FileId, pages: u64, out: &mut Vec<u64>) -> bool {
@@ -207,7 +227,7 @@ impl View<'_, Volume> {
         let (root, entry) = (self.root, self.ntfs_entry(id));
         let resident = self.files[id.idx()].size_bytes <= RESIDENT_BYTES;
         let v = &mut *self.volume;
-        // A block of the index, and the cluster of four records.
+        // Two blocks of the index, and the cluster of four records.
         if v.clusters.free() < pages + 4 {
             return false;
         }
@@ -215,13 +235,7 @@ impl View<'_, Volume> {
             return false;
         };
         v.node(id).record = record as u32;
-        let Volume {
-            nodes, clusters, ..
-        } = v;
-        if let Some(index) = &mut nodes[root.idx()].index {
-            let new = || clusters.take(None, 1).map(|r| r.start);
-            index.insert(entry, new, &mut Vec::new());
-        }
+        v.add_entry(root, entry);
         resident || v.grow(id, pages, &mut Vec::new())
     }
 }

@@ -62,11 +62,12 @@ impl Journal {
         }
     }
 
-    /// The last of the transactions that are flushed together: committed ones
-    /// from the oldest on.
-    fn last_of_group(&self) -> Option<u64> {
+    /// The last of the transactions that are flushed together: the oldest, and
+    /// those behind it that are committed.
+    fn last_of_group(&self) -> u64 {
+        let oldest = self.ended.front();
+        let mut last = oldest.expect("what fills the log has ended").tid;
         let mut blocks = 0;
-        let mut last = self.ended.front()?.tid;
         for e in self.ended.iter().take(FLUSH_TRANSACTIONS) {
             if !e.committed || blocks >= FLUSH_BLOCKS {
                 break;
@@ -75,7 +76,7 @@ impl Journal {
             let held = |b: &&u64| self.newest.get(b) == Some(&e.tid);
             blocks += e.blocks.iter().filter(held).count();
         }
-        Some(last)
+        last
     }
 
     /// The oldest transaction up to one that is not committed.
@@ -321,9 +322,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Writes the blocks of the oldest transactions to their places, and the
     /// journal's header (`flush_used_journal_lists`).
     async fn reiser_flush_group(&self) {
-        let Some(last) = self.with(|s| s.reiser_journal().last_of_group()) else {
-            return;
-        };
+        let last = self.with(|s| s.reiser_journal().last_of_group());
         self.reiser_commit_up_to(last).await;
         let blocks: Vec<(u64, u64)> = self.with(|s| {
             let group = s.reiser_journal().ended.iter().filter(|e| e.tid <= last);

@@ -98,7 +98,7 @@ impl<H: Host> Mount<'_, H, Volume> {
                 v.tree.siblings(key, READ_AHEAD_LEAVES, &mut leaves);
                 (v.device, leaves)
             });
-            let first = leaves.first().copied().unwrap_or(0);
+            let first = leaves[0];
             if !self.with(|s| s.files[device.idx()].uptodate.test(first)) {
                 for leaf in leaves {
                     if !self.with(|s| s.files[device.idx()].uptodate.test(leaf)) {

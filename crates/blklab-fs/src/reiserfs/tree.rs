@@ -319,7 +319,7 @@ impl Tree {
             let keep = first_leaf(self.items(at));
             let near = self.node(at).block;
             let rest = self.items_mut(at).split_off(keep);
-            let first = rest.first().map_or(Key::default(), |i| i.key);
+            let first = rest[0].key;
             let new = self.new_node(blocks.take(near), Body::Leaf(rest), out);
             self.link_behind(at, new);
             self.add_child(at, first, new, blocks, out);
@@ -466,7 +466,8 @@ impl Tree {
 
     fn index_in_parent(&self, n: NodeNo) -> usize {
         let children = self.children(self.node(n).parent);
-        children.iter().position(|(_, c)| *c == n).unwrap_or(0)
+        let at = children.iter().position(|(_, c)| *c == n);
+        at.expect("a node is among the children of its parent")
     }
 
     /// The least key of a node has changed: so has what leads to it.

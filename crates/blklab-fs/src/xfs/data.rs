@@ -91,9 +91,7 @@ impl View<'_, Volume> {
         if new > 0 && !v.space.promise(new) {
             return false;
         }
-        if let Some(index) = index {
-            v.inodes.get(index).delayed += new as u32;
-        }
+        v.inodes.get(index).delayed += new as u32;
         true
     }
 
@@ -204,7 +202,7 @@ impl<H: Host> Mount<'_, H, Volume> {
 
     /// Gives a dirty page a place, and those around it.
     pub(super) async fn place_xfs(&self, id: FileId, page: u64) -> Result<(), FsError> {
-        let index = self.with(|s| s.inode_of(id)).ok_or(FsError::NoSpace)?;
+        let index = self.with(|s| s.inode_of(id));
         if !matches!(
             self.with(|s| s.place_spare(id, index, page)),
             Placed::Missing
@@ -230,7 +228,7 @@ impl<H: Host> Mount<'_, H, Volume> {
 
     /// A direct write needs its blocks: those up to its end.
     pub(super) async fn place_direct_xfs(&self, id: FileId, end: u64) -> Result<(), FsError> {
-        let index = self.with(|s| s.inode_of(id)).ok_or(FsError::NoSpace)?;
+        let index = self.with(|s| s.inode_of(id));
         let pages = end.div_ceil(blklab_types::PAGE_BYTES);
         while let Some(hole) = self.with(|s| s.files[id.idx()].extents.next_hole(pages)) {
             let t = self.xfs_begin(costs::RESERVE_WRITE).await;
@@ -274,7 +272,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// A file is closed: what lies behind its end goes back.
     pub(super) async fn close_xfs(&self, id: FileId, wrote: bool) {
         let index = self.with(|s| {
-            let index = s.inode_of(id)?;
+            let index = s.inode_of(id);
             let inode = s.volume.inodes.get(index);
             let beyond = inode.spare_blocks > 0 || inode.delayed > 0;
             let last = s.files[id.idx()].nr_open == 0 && !s.files[id.idx()].removed;

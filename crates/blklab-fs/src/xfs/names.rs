@@ -15,8 +15,8 @@ const READ_AHEAD: usize = 8;
 
 impl View<'_, Volume> {
     /// The number of a file's inode.
-    pub(super) fn inode_of(&self, id: FileId) -> Option<u32> {
-        self.volume.numbers[id]
+    pub(super) fn inode_of(&self, id: FileId) -> u32 {
+        self.volume.numbers[id].expect("a file of the volume has an inode")
     }
 
     /// Makes a file or directory known to the volume and to its directory.
@@ -24,7 +24,7 @@ impl View<'_, Volume> {
     fn new_entry(&mut self, parent: FileId, id: FileId) -> Option<(Vec<u32>, u64)> {
         let name = self.files[id.idx()].name;
         let is_directory = self.files[id.idx()].directory.is_some();
-        let home = self.inode_of(parent)?;
+        let home = self.inode_of(parent);
         let v = &mut *self.volume;
         if !v.space.has(8) {
             return None;
@@ -44,20 +44,20 @@ impl View<'_, Volume> {
             fresh.extend(v.inodes.chunk_of(index).clusters);
         }
         loop {
-            let growth = v.dirs.entry(parent).or_default().growth(name);
+            let growth = v.dir(parent).growth(name);
             if growth == Growth::None {
                 break;
             }
             let block = v.directory_block(home, &mut touched)?;
             bytes += costs::ALLOCATE;
             fresh.push(block);
-            let dir = v.dirs.entry(parent).or_default();
+            let dir = v.dir(parent);
             match growth {
                 Growth::Hashes => dir.hashes.push(block),
                 _ => dir.add_block(block),
             }
         }
-        let dir = v.dirs.entry(parent).or_default();
+        let dir = v.dir(parent);
         let block = dir.add(name);
         touched.extend(dir.path(name, block));
         v.inodes.get(index).entry_block = block;
@@ -89,7 +89,7 @@ impl View<'_, Volume> {
     pub(super) fn lay_out_xfs(&mut self, id: FileId, pages: u64) -> Option<()> {
         let parent = self.files[id.idx()].parent;
         self.new_entry(parent, id)?;
-        let index = self.inode_of(id)?;
+        let index = self.inode_of(id);
         while self.files[id.idx()].extents.pages() < pages {
             let done = self.files[id.idx()].extents.pages();
             let goal = self.goal(id, index, done);
@@ -106,15 +106,13 @@ impl View<'_, Volume> {
 
     /// Gives all blocks of a file back. Returns the buffers touched.
     fn free_xfs_blocks(&mut self, id: FileId) -> Vec<u32> {
-        let file = &mut self.state.files[id.idx()];
-        let (extents, index) = (std::mem::take(&mut file.extents), self.volume.numbers[id]);
+        let index = self.inode_of(id);
+        let extents = std::mem::take(&mut self.files[id.idx()].extents);
         let mut touched = Vec::new();
         let v = &mut *self.volume;
-        if let Some(index) = index {
-            v.drop_spare(index, &mut touched);
-            let delayed = std::mem::take(&mut v.inodes.get(index).delayed);
-            v.space.release(u64::from(delayed));
-        }
+        v.drop_spare(index, &mut touched);
+        let delayed = std::mem::take(&mut v.inodes.get(index).delayed);
+        v.space.release(u64::from(delayed));
         for run in extents.runs() {
             v.give_back(v.geometry.block(run.sector), run.pages, &mut touched);
         }
@@ -141,9 +139,7 @@ impl<H: Host> Mount<'_, H, Volume> {
 
     fn join_files(&self, t: &mut Transaction, files: &[FileId]) {
         for id in files {
-            if let Some(index) = self.with(|s| s.inode_of(*id)) {
-                t.join_inode(index);
-            }
+            t.join_inode(self.with(|s| s.inode_of(*id)));
         }
     }
 
@@ -153,12 +149,9 @@ impl<H: Host> Mount<'_, H, Volume> {
             let name = s.files[id.idx()].name;
             let index = s.inode_of(id);
             let v = &mut *s.volume;
-            let block = index.map_or(0, |i| v.inodes.get(i).entry_block);
-            let dir = v.dirs.get(&parent);
-            let mut path: Vec<u32> = dir
-                .map(|d| d.path(name, block).collect())
-                .unwrap_or_default();
-            path.extend(index.map(|i| v.inodes.cluster_of(i)));
+            let block = v.inodes.get(index).entry_block;
+            let mut path: Vec<u32> = v.dir(parent).path(name, block).collect();
+            path.push(v.inodes.cluster_of(index));
             path
         });
         for buffer in path {
@@ -169,9 +162,8 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// Reads a directory's blocks, some ahead.
     pub(super) async fn list_xfs(&self, directory: FileId) {
         let blocks: Vec<u32> = self.with(|s| {
-            let dir = s.volume.dirs.get(&directory);
-            dir.map(|d| d.blocks.iter().filter_map(|b| b.buffer).collect())
-                .unwrap_or_default()
+            let blocks = &s.volume.dir(directory).blocks;
+            blocks.iter().filter_map(|b| b.buffer).collect()
         });
         for (i, buffer) in blocks.iter().enumerate() {
             if i % READ_AHEAD == 0 {
@@ -204,21 +196,17 @@ impl<H: Host> Mount<'_, H, Volume> {
             let name = s.files[id.idx()].name;
             let index = s.inode_of(id);
             let v = &mut *s.volume;
-            let block = index.map_or(0, |i| v.inodes.get(i).entry_block);
-            let mut touched = Vec::new();
-            if let Some(dir) = v.dirs.get_mut(&parent) {
-                let path: Vec<u32> = dir.path(name, block).collect();
-                let back = dir.remove(name, block);
-                touched.extend(path.into_iter().filter(|b| !back.contains(b)));
-                for buffer in back {
-                    v.free_buffer(buffer, &mut touched);
-                }
+            let block = v.inodes.get(index).entry_block;
+            let dir = v.dir(parent);
+            let mut touched: Vec<u32> = dir.path(name, block).collect();
+            let back = dir.remove(name, block);
+            touched.retain(|b| !back.contains(b));
+            for buffer in back {
+                v.free_buffer(buffer, &mut touched);
             }
             // The list of inodes without a name.
-            if let Some(index) = index {
-                let ag = v.geometry.ag_of(v.inodes.block_of(index));
-                touched.push(v.groups[ag as usize].agi);
-            }
+            let ag = v.geometry.ag_of(v.inodes.block_of(index));
+            touched.push(v.groups[ag as usize].agi);
             touched
         });
         self.xfs_change(&mut t, &touched).await;
@@ -242,9 +230,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// A removed file's inode is freed.
     pub(super) async fn remove_inode_xfs(&self, id: FileId) {
         self.truncate_xfs(id).await;
-        let Some(index) = self.with(|s| s.inode_of(id)) else {
-            return;
-        };
+        let index = self.with(|s| s.inode_of(id));
         let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
         let (touched, stays) = self.with(|s| {
             let v = &mut *s.volume;
@@ -268,13 +254,12 @@ impl<H: Host> Mount<'_, H, Volume> {
     pub(super) fn invalidate_xfs(&self, id: FileId, run: Range<u64>) {
         self.with(|s| {
             let lost = s.delayed_pages(id, run);
-            if let Some(index) = s.inode_of(id) {
-                let v = &mut *s.volume;
-                let inode = v.inodes.get(index);
-                let lost = (lost as u32).min(inode.delayed);
-                inode.delayed -= lost;
-                v.space.release(u64::from(lost));
-            }
+            let index = s.inode_of(id);
+            let v = &mut *s.volume;
+            let inode = v.inodes.get(index);
+            let lost = (lost as u32).min(inode.delayed);
+            inode.delayed -= lost;
+            v.space.release(u64::from(lost));
         });
     }
 }

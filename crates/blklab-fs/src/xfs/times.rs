@@ -35,13 +35,12 @@ impl View<'_, Volume> {
         if self.files[id.idx()].removed {
             return;
         }
-        if let Some(index) = self.inode_of(id) {
-            let inode = self.volume.inodes.get(index);
-            if !std::mem::replace(&mut inode.touched, true) {
-                // Behind all others: its age is counted from now on.
-                let now = self.last_dirtied();
-                self.mark_inode_dirty(id, now);
-            }
+        let index = self.inode_of(id);
+        let inode = self.volume.inodes.get(index);
+        if !std::mem::replace(&mut inode.touched, true) {
+            // Behind all others: its age is counted from now on.
+            let now = self.last_dirtied();
+            self.mark_inode_dirty(id, now);
         }
     }
 
@@ -57,10 +56,9 @@ impl<H: Host> Mount<'_, H, Volume> {
         let second = self.inode_second();
         self.with(|s| {
             for id in files {
-                if let Some(index) = s.inode_of(*id) {
-                    let inode = s.volume.inodes.get(index);
-                    (inode.mtime_s, inode.touched) = (second, true);
-                }
+                let index = s.inode_of(*id);
+                let inode = s.volume.inodes.get(index);
+                (inode.mtime_s, inode.touched) = (second, true);
             }
         });
     }
@@ -77,7 +75,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         let now = self.host.jiffies();
         let changed = self.with(|s| {
             let index = s.inode_of(id);
-            let changed = index.is_some_and(|i| s.accessed_xfs(i, second));
+            let changed = s.accessed_xfs(index, second);
             if changed {
                 s.mark_inode_dirty(id, now);
             }
@@ -91,9 +89,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// The page cache's turn to write an inode. One that cannot go stays dirty
     /// for a later turn.
     pub(super) async fn write_inode_xfs(&self, id: FileId, control: &WriteControl) {
-        let Some(index) = self.with(|s| s.inode_of(id)) else {
-            return;
-        };
+        let index = self.with(|s| s.inode_of(id));
         let (dirty, pinned, flushing, delayed) = self.with(|s| {
             let v = &mut *s.volume;
             let pinned = v.items.get(ItemId::inode(index)).pinned();
@@ -120,9 +116,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     /// fsync's step: the last change of the inode is in the log on the disk, and
     /// the disk's cache is empty, if it has barriers.
     pub(super) async fn sync_file_xfs(&self, id: FileId, data_only: bool) {
-        let Some(index) = self.with(|s| s.inode_of(id)) else {
-            return;
-        };
+        let index = self.with(|s| s.inode_of(id));
         let touched = self.with(|s| {
             let inode = s.volume.inodes.get(index);
             !data_only && std::mem::take(&mut inode.touched)

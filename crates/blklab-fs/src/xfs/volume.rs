@@ -243,6 +243,11 @@ impl Volume {
         }
     }
 
+    /// A directory's entries.
+    pub(super) fn dir(&mut self, id: FileId) -> &mut Dir {
+        self.dirs.get_mut(&id).expect("a directory of the volume")
+    }
+
     /// A block for a directory, near its inode.
     pub(super) fn directory_block(&mut self, inode: u32, touched: &mut Vec<u32>) -> Option<u32> {
         if !self.space.has(1) {
