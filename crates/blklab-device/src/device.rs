@@ -14,7 +14,7 @@
 //!
 //! Times are nanoseconds of virtual time, addresses sectors of 512 bytes.
 
-use blklab_types::{BioFlags, Op, Time};
+use blklab_types::{BioFlags, Op, Time, impl_id};
 
 /// A modelled device.
 pub trait Device: Send + Sync {
@@ -39,6 +39,8 @@ pub trait Device: Send + Sync {
 /// The driver's name for a command in flight; small, reused after completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CmdId(pub u32);
+
+impl_id!(CmdId(u32));
 
 /// One command as the driver hands it over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

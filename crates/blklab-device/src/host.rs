@@ -3,7 +3,7 @@
 //! that hold for every device.
 
 use crate::device::{CmdId, Command, Device, DeviceCx, Done};
-use blklab_types::{BioFlags, Op, Time};
+use blklab_types::{BioFlags, Op, Slab, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -25,8 +25,8 @@ pub(crate) struct Host {
     pub(crate) now: Time,
     events: BinaryHeap<Reverse<(Time, u64, u64)>>,
     pushed: u64,
-    in_flight: Vec<Option<(Command, Time)>>,
-    free: Vec<u32>,
+    /// With the time of the hand-over.
+    in_flight: Slab<CmdId, (Command, Time)>,
     wakes: Vec<(Time, u64)>,
     done: Vec<Done>,
 }
@@ -38,8 +38,7 @@ impl Host {
             now: Time::ZERO,
             events: BinaryHeap::new(),
             pushed: 0,
-            in_flight: Vec::new(),
-            free: Vec::new(),
+            in_flight: Slab::default(),
             wakes: Vec::new(),
             done: Vec::new(),
         }
@@ -61,23 +60,20 @@ impl Host {
     }
 
     pub(crate) fn nr_in_flight(&self) -> usize {
-        self.in_flight.iter().flatten().count()
+        self.in_flight.len()
     }
 
     /// Hands over a command now; returns what finishes at once.
     pub(crate) fn submit(&mut self, op: Op, flags: BioFlags, sector: u64, n: u32) -> Vec<Finished> {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.in_flight.push(None);
-            self.in_flight.len() as u32 - 1
-        });
-        let cmd = Command {
-            id: CmdId(id),
+        let mut cmd = Command {
+            id: CmdId::default(),
             op,
             flags,
             sector,
             nr_sectors: n,
         };
-        self.in_flight[id as usize] = Some((cmd, self.now));
+        cmd.id = self.in_flight.insert((cmd, self.now));
+        self.in_flight[cmd.id].0.id = cmd.id;
         self.call(|device, cx| device.submit(cx, &cmd))
     }
 
@@ -136,11 +132,9 @@ impl Host {
         }
         let mut finished = Vec::new();
         for done in self.done.drain(..) {
-            let (cmd, submitted) = self.in_flight[done.id.0 as usize]
-                .take()
-                .expect("a command finishes once, after it was handed over");
+            // Debug builds see to it that it finishes once.
+            let (cmd, submitted) = *self.in_flight.remove(done.id);
             assert!(done.started >= submitted && done.started <= self.now);
-            self.free.push(done.id.0);
             finished.push(Finished {
                 cmd,
                 submitted,

@@ -13,7 +13,7 @@
 
 use crate::cell::Stream;
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
-use blklab_types::{BioFlags, Op, SECTOR_BYTES, SplitMix64, Time};
+use blklab_types::{BioFlags, Op, SECTOR_BYTES, Slab, SplitMix64, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -103,8 +103,7 @@ struct Host<'a> {
     capacity: u64,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     pushed: u64,
-    sent: Vec<Sent>,
-    free: Vec<u32>,
+    sent: Slab<CmdId, Sent>,
     /// Commands that the device has no room for, oldest first.
     held: VecDeque<Command>,
     room: u32,
@@ -134,8 +133,7 @@ pub(crate) fn run(
         capacity,
         events: BinaryHeap::new(),
         pushed: 0,
-        sent: Vec::new(),
-        free: Vec::new(),
+        sent: Slab::default(),
         held: VecDeque::new(),
         room: queue_depth,
         wakes: Vec::new(),
@@ -279,13 +277,8 @@ impl Host<'_> {
             self.random.below(self.capacity / n) * n
         };
         let at = now;
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.sent.push(Sent { process, op, at });
-            self.sent.len() as u32 - 1
-        });
-        self.sent[id as usize] = Sent { process, op, at };
         let cmd = Command {
-            id: CmdId(id),
+            id: self.sent.insert(Sent { process, op, at }),
             op,
             flags: BioFlags::NONE,
             sector,
@@ -334,8 +327,7 @@ impl Host<'_> {
 
     /// A command is done: its process sees that when it can, and submits the next one.
     fn seen(&mut self, now: Time, id: CmdId) {
-        let sent = self.sent[id.0 as usize];
-        self.free.push(id.0);
+        let sent = *self.sent.remove(id);
         self.room += 1;
         let p = &mut self.processes[sent.process as usize];
         let host = self.streams[p.stream].host;

@@ -6,7 +6,7 @@ use crate::device_file::Line;
 use crate::error::FitError;
 use blklab_device::{CmdId, Device, DeviceCx};
 use blklab_infer::device::{self, Command, DeviceFit};
-use blklab_types::{BioFlags, Op, Time};
+use blklab_types::{BioFlags, Op, Slab, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -166,7 +166,6 @@ enum Next {
 /// microseconds.
 fn replay(mut device: Box<dyn Device>, by_issue: &[Command]) -> Vec<f64> {
     let mut times = vec![0.0; by_issue.len()];
-    let mut sent = vec![Time::ZERO; by_issue.len()];
     let mut events: BinaryHeap<Reverse<(Time, u64, Next)>> = BinaryHeap::new();
     let (mut wakes, mut done, mut pushed) = (Vec::new(), Vec::new(), 0_u64);
     let mut push = |events: &mut BinaryHeap<_>, time: Time, next: Next| {
@@ -190,8 +189,7 @@ fn replay(mut device: Box<dyn Device>, by_issue: &[Command]) -> Vec<f64> {
         }
     }
     // The device's names are reused: it may have tables by them.
-    let mut of_id: Vec<usize> = Vec::new();
-    let mut free: Vec<u32> = Vec::new();
+    let mut in_flight: Slab<CmdId, (usize, Time)> = Slab::default();
     while let Some(Reverse((now, _, next))) = events.pop() {
         let mut cx = DeviceCx {
             now,
@@ -202,14 +200,8 @@ fn replay(mut device: Box<dyn Device>, by_issue: &[Command]) -> Vec<f64> {
             Next::Wake(token) => device.wake(&mut cx, token),
             Next::Submit(i) => {
                 let c = &by_issue[i];
-                let id = free.pop().unwrap_or_else(|| {
-                    of_id.push(i);
-                    of_id.len() as u32 - 1
-                });
-                of_id[id as usize] = i;
-                sent[i] = now;
                 let cmd = blklab_device::Command {
-                    id: CmdId(id),
+                    id: in_flight.insert((i, now)),
                     op: c.op,
                     flags: BioFlags::NONE,
                     sector: c.sector,
@@ -222,9 +214,8 @@ fn replay(mut device: Box<dyn Device>, by_issue: &[Command]) -> Vec<f64> {
             push(&mut events, time, Next::Wake(token));
         }
         for d in done.drain(..) {
-            let i = of_id[d.id.0 as usize];
-            times[i] = now.since(sent[i]).ns() as f64 / 1e3;
-            free.push(d.id.0);
+            let (i, sent) = *in_flight.remove(d.id);
+            times[i] = now.since(sent).ns() as f64 / 1e3;
             for (follower, pause) in &followers[i] {
                 let time = Time(now.0 + pause);
                 push(&mut events, time, Next::Submit(*follower));
