@@ -41,10 +41,18 @@ impl Order {
             Op::Read | Op::Write => cmd.sector.abs_diff(self.head),
             Op::Flush | Op::Discard => 0,
         };
-        let nearest = waiting
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, cmd)| distance(cmd));
-        nearest.map_or(0, |(i, _)| i)
+        cheapest(waiting, distance).expect(SOME_WAITS)
     }
+}
+
+/// A law is asked for the next command when it may begin one.
+pub(crate) const SOME_WAITS: &str = "a command waits";
+
+/// Place of the command that costs least, the earlier one of equals.
+pub(crate) fn cheapest(
+    waiting: &VecDeque<Command>,
+    cost: impl Fn(&Command) -> u64,
+) -> Option<usize> {
+    let costs = waiting.iter().map(cost).enumerate();
+    costs.min_by_key(|(_, cost)| *cost).map(|(i, _)| i)
 }

@@ -10,6 +10,7 @@
 //! read the first `scanned` sectors, and the read-ahead after them has come to
 //! its end: reads of these sectors are hits until another access to the medium.
 
+use super::order::{SOME_WAITS, cheapest};
 use super::platter::{Platter, PlatterSpec};
 use super::serial::CommandTime;
 use super::server::{Server, Service};
@@ -96,11 +97,7 @@ impl Service for Disk {
         if !self.shortest_first {
             return 0;
         }
-        let first = waiting
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, cmd)| self.cost_ns(now, cmd));
-        first.map_or(0, |(i, _)| i)
+        cheapest(waiting, |cmd| self.cost_ns(now, cmd)).expect(SOME_WAITS)
     }
 
     fn serve(&mut self, now: Time, cmd: &Command) -> Time {

@@ -20,6 +20,7 @@
 //! Not measured, and chosen here: a write larger than the cache enters it when
 //! it is empty; a flush ends when the cache is empty.
 
+use super::order::cheapest;
 use super::platter::{Platter, PlatterSpec};
 use crate::device::{CmdId, Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
@@ -102,12 +103,8 @@ impl CachedDisk {
         }
     }
 
-    fn shortest(&self, now: Time, list: &VecDeque<Command>) -> usize {
-        let first = list
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, cmd)| self.cost_ns(now, cmd));
-        first.map_or(0, |(i, _)| i)
+    fn shortest(&self, now: Time, list: &VecDeque<Command>) -> Option<usize> {
+        cheapest(list, |cmd| self.cost_ns(now, cmd))
     }
 
     /// Begins whatever can begin.
@@ -141,12 +138,13 @@ impl CachedDisk {
             return;
         }
         let now = cx.now;
-        let i = if self.shortest_first {
-            self.shortest(now, &self.ready)
+        let ready = if self.shortest_first {
+            let i = self.shortest(now, &self.ready);
+            i.and_then(|i| self.ready.remove(i))
         } else {
-            0
+            self.ready.pop_front()
         };
-        if let Some(cmd) = self.ready.remove(i) {
+        if let Some(cmd) = ready {
             let (sector, n) = (cmd.sector, sectors(&cmd));
             let end = match cmd.op {
                 Op::Read if self.platter.is_hit(now.ns(), sector, n) => {
@@ -160,7 +158,7 @@ impl CachedDisk {
             return;
         }
         let i = self.shortest(now, &self.dirty);
-        if let Some(cmd) = self.dirty.remove(i) {
+        if let Some(cmd) = i.and_then(|i| self.dirty.remove(i)) {
             let end = self.platter.write(now, cmd.sector, sectors(&cmd));
             self.job = Some(Job::Destage(sectors(&cmd)));
             cx.wake_at(end + self.interrupt, MECHANISM);
