@@ -39,7 +39,7 @@ fn rows() -> impl Iterator<Item = Setting> {
     let own = settings::all().cloned();
     let schedulers = blklab_sched::ALL.iter().flat_map(scheduler_rows);
     let devices = blklab_device::ALL.iter().flat_map(device_rows);
-    let filesystems = blklab_fs::ALL.iter().flat_map(|kind| filesystem_rows(kind));
+    let filesystems = blklab_fs::ALL.iter().flat_map(filesystem_rows);
     own.chain(schedulers).chain(devices).chain(filesystems)
 }
 
