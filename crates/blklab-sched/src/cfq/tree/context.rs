@@ -91,69 +91,69 @@ impl Cfq {
     pub(super) fn bind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (task, sync) = (q.rqs[rq].task, q.rqs[rq].is_sync());
         self.enter_context(q, cx, task);
-        let queue = match self.contexts[task].queues[usize::from(sync)] {
-            Some(queue) => queue,
+        let id = match self.contexts[task].queues[usize::from(sync)] {
+            Some(id) => id,
             None => {
-                let queue = if sync {
+                let id = if sync {
                     self.new_queue(q, cx, task, true)
                 } else {
                     self.async_queue(q, cx, task)
                 };
-                self.queues[queue].refs += 1;
-                self.contexts[task].queues[usize::from(sync)] = Some(queue);
-                queue
+                self.queues[id].refs += 1;
+                self.contexts[task].queues[usize::from(sync)] = Some(id);
+                id
             }
         };
-        self.queues[queue].refs += 1;
-        self.of_rq.bind(rq, queue);
+        self.queues[id].refs += 1;
+        self.of_rq.bind(rq, id);
     }
 
     /// `cfq_find_alloc_queue`.
     fn new_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let ioc = cx.tasks.get(task);
         let (pid, prio) = (ioc.pid, prio::of_task(ioc, self.feat.policy_counts));
-        let queue = self.queues.insert(Queue::new(pid, sync, prio));
+        let id = self.queues.insert(Queue::new(pid, sync, prio));
         q.message(cx, format_args!("cfq{pid} alloced"));
-        queue
+        id
     }
 
     /// The async queue of the task's priority, made at first use and kept
     /// (`cfq_get_queue`).
     fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
         let slot = async_slot(cx.tasks.get(task));
-        let queue = match self.async_queues[slot] {
-            Some(queue) => queue,
+        let id = match self.async_queues[slot] {
+            Some(id) => id,
             None => self.new_queue(q, cx, task, false),
         };
-        self.keep_async(slot, queue);
-        queue
+        self.keep_async(slot, id);
+        id
     }
 
-    fn keep_async(&mut self, slot: usize, queue: QueueId) {
-        if self.async_queues[slot].replace(queue).is_none() {
-            self.queues[queue].refs += 1;
+    fn keep_async(&mut self, slot: usize, id: QueueId) {
+        if self.async_queues[slot].replace(id).is_none() {
+            self.queues[id].refs += 1;
         }
     }
 
     /// One holder less; the last one frees the queue (`cfq_put_queue`).
-    pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let x = &mut self.queues[queue];
-        x.refs -= 1;
-        if x.refs > 0 {
+    pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &mut self.queues[id];
+        queue.refs -= 1;
+        if queue.refs > 0 {
             return;
         }
-        q.message(cx, format_args!("cfq{} put_queue", x.pid));
-        if self.active == Some(queue) {
+        q.message(cx, format_args!("cfq{} put_queue", queue.pid));
+        if self.active == Some(id) {
             self.expire_active(q, cx, false);
             self.schedule_dispatch(q, cx);
         }
-        self.queues.remove(queue);
+        self.queues.remove(id);
     }
 
     /// A request is about to be freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let (queue, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
-        self.put_queue(q, cx, queue);
+        let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        self.put_queue(q, cx, id);
     }
 
     /// A process ended: it lets go of its queues, the async one first
@@ -163,24 +163,24 @@ impl Cfq {
             return;
         };
         c.alive = false;
-        for queue in std::mem::take(&mut c.queues).into_iter().flatten() {
-            if self.active == Some(queue) {
+        for id in std::mem::take(&mut c.queues).into_iter().flatten() {
+            if self.active == Some(id) {
                 self.expire_active(q, cx, false);
                 self.schedule_dispatch(q, cx);
             }
-            self.put_queue(q, cx, queue);
+            self.put_queue(q, cx, id);
         }
     }
 
     /// Looks the priority up again after a change (`cfq_init_prio_data`).
-    pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, queue: QueueId, task: TaskId) {
-        let x = &mut self.queues[queue];
-        if !std::mem::take(&mut x.prio_changed) {
+    pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
+        let queue = &mut self.queues[id];
+        if !std::mem::take(&mut queue.prio_changed) {
             return;
         }
-        x.prio = QueuePrio::new(prio::of_task(cx.tasks.get(task), self.feat.policy_counts));
-        if x.prio.is_idle_class() {
-            x.idle_window = false;
+        queue.prio = QueuePrio::new(prio::of_task(cx.tasks.get(task), self.feat.policy_counts));
+        if queue.prio.is_idle_class() {
+            queue.idle_window = false;
         }
     }
 
@@ -192,12 +192,12 @@ impl Cfq {
         } else {
             bio.flags.has(BioFlags::SYNC)
         };
-        let Some(queue) = self.queue_of(bio.task, sync) else {
+        let Some(id) = self.queue_of(bio.task, sync) else {
             return MayQueue::May;
         };
-        self.refresh_prio(cx, queue, bio.task);
-        let x = &mut self.queues[queue];
-        x.prio.boost(cx.tasks.get(bio.task).fs_exclusive);
-        x.turn.may_queue()
+        self.refresh_prio(cx, id, bio.task);
+        let queue = &mut self.queues[id];
+        queue.prio.boost(cx.tasks.get(bio.task).fs_exclusive);
+        queue.turn.may_queue()
     }
 }

@@ -27,30 +27,26 @@ impl Cfq {
     }
 
     /// Files a busy queue by the sector of its next request (`cfq_prio_tree_add`).
-    pub(super) fn file_position(&mut self, q: &Core, queue: QueueId) {
-        self.unfile_position(queue);
-        let x = &self.queues[queue];
-        if !self.feat.cooperators || x.prio.is_idle_class() || !x.on_rr {
+    pub(super) fn file_position(&mut self, q: &Core, id: QueueId) {
+        self.unfile_position(id);
+        let queue = &self.queues[id];
+        if !self.feat.cooperators || queue.prio.is_idle_class() || !queue.on_rr {
             return;
         }
-        let Some(next) = x.waiting.next_rq else {
+        let Some(next) = queue.waiting.next_rq else {
             return;
         };
-        let (level, sector) = (x.prio.org.level, q.rqs[next].sector);
+        let (level, sector) = (queue.prio.org.level, q.rqs[next].sector);
         let queues = &self.queues;
         let sector_of = |at: QueueId| queues[at].waiting.next_sector(&q.rqs);
-        if self
-            .positions
-            .insert(queue, level, sector, sector_of)
-            .is_ok()
-        {
-            self.queues[queue].close_level = Some(level);
+        if self.positions.insert(id, level, sector, sector_of).is_ok() {
+            self.queues[id].close_level = Some(level);
         }
     }
 
-    pub(super) fn unfile_position(&mut self, queue: QueueId) {
-        if let Some(level) = self.queues[queue].close_level.take() {
-            self.positions.remove(queue, level);
+    pub(super) fn unfile_position(&mut self, id: QueueId) {
+        if let Some(level) = self.queues[id].close_level.take() {
+            self.positions.remove(id, level);
         }
     }
 

@@ -25,77 +25,77 @@ impl Cfq {
     /// (`cfq_dispatch_requests`).
     fn dispatch_rounds(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
-        while let Some(queue) = self.select_queue(q, cx) {
-            let Some(room) = self.room(cx, queue) else {
+        while let Some(id) = self.select_queue(q, cx) {
+            let Some(room) = self.room(cx, id) else {
                 break;
             };
-            self.stop_waiting(cx, queue);
-            moved += self.serve_round(q, cx, queue, room) as usize;
+            self.stop_waiting(cx, id);
+            moved += self.serve_round(q, cx, id, room) as usize;
         }
         q.message(cx, format_args!("cfq dispatched={moved}"));
         moved
     }
 
     /// Up to `room` requests of a queue (`__cfq_dispatch_requests`).
-    fn serve_round(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, room: u32) -> u32 {
+    fn serve_round(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, room: u32) -> u32 {
         let mut moved = 0;
         loop {
-            self.move_next(q, cx, queue);
+            self.move_next(q, cx, id);
             moved += 1;
-            let x = &self.queues[queue];
-            let yields = self.feat.rt_cuts_in && !x.prio.is_rt() && self.busy_rt_queues != 0;
-            if moved >= room || x.waiting.is_empty() || yields {
+            let queue = &self.queues[id];
+            let yields = self.feat.rt_cuts_in && !queue.prio.is_rt() && self.busy_rt_queues != 0;
+            if moved >= room || queue.waiting.is_empty() || yields {
                 break;
             }
         }
-        self.expire_if_served(q, cx, queue, moved);
+        self.expire_if_served(q, cx, id, moved);
         moved
     }
 
     /// One request, if the queue may send one at all (`cfq_dispatch_requests`).
     fn dispatch_one(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
-        let Some(queue) = self.select_queue(q, cx) else {
+        let Some(id) = self.select_queue(q, cx) else {
             return 0;
         };
-        if self.room(cx, queue).is_none() {
+        if self.room(cx, id).is_none() {
             return 0;
         }
         if !self.feat.keeps_idling {
-            self.stop_waiting(cx, queue);
+            self.stop_waiting(cx, id);
         }
-        self.move_next(q, cx, queue);
-        let x = &mut self.queues[queue];
-        x.slice_dispatch = x.slice_dispatch.saturating_add(1);
-        x.turn.must_dispatch = false;
-        let moved = x.slice_dispatch;
-        self.expire_if_served(q, cx, queue, moved);
-        let pid = self.queues[queue].pid;
+        self.move_next(q, cx, id);
+        let queue = &mut self.queues[id];
+        queue.slice_dispatch = queue.slice_dispatch.saturating_add(1);
+        queue.turn.must_dispatch = false;
+        let moved = queue.slice_dispatch;
+        self.expire_if_served(q, cx, id, moved);
+        let pid = self.queues[id].pid;
         q.message(cx, format_args!("cfq{pid} dispatched a request"));
         1
     }
 
     /// What CFQ idled for has come.
-    fn stop_waiting(&mut self, cx: &mut Cx<'_>, queue: QueueId) {
-        self.queues[queue].turn.wait_request = false;
+    fn stop_waiting(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        self.queues[id].turn.wait_request = false;
         self.cancel_idle_timer(cx);
     }
 
-    fn move_next(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let expired = self.check_fifo(q, cx, queue);
-        let rq = expired.or(self.queues[queue].waiting.next_rq);
+    fn move_next(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
+        let expired = self.check_fifo(q, cx, id);
+        let rq = expired.or(self.queues[id].waiting.next_rq);
         let rq = rq.expect(IS_BUSY);
         self.dispatch_insert(q, cx, rq);
         if self.active_task.is_none() {
             self.active_task = Some(q.rqs[rq].task);
         }
-        cx.waits(Why::Slice, self.queues[queue].pid);
+        cx.waits(Why::Slice, self.queues[id].pid);
     }
 
     /// Async queues and the idle class give way to others early.
-    fn expire_if_served(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, moved: u32) {
-        let enough = !self.queues[queue].sync && self.exceeds_maxrq(queue, moved);
-        if self.busy_queues > 1 && (enough || self.queues[queue].prio.is_idle_class()) {
-            self.queues[queue].slice_end = self.clock.now(cx).wrapping_add(1);
+    fn expire_if_served(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, moved: u32) {
+        let enough = !self.queues[id].sync && self.exceeds_maxrq(id, moved);
+        if self.busy_queues > 1 && (enough || self.queues[id].prio.is_idle_class()) {
+            self.queues[id].slice_end = self.clock.now(cx).wrapping_add(1);
             self.expire_active(q, cx, false);
         }
     }
@@ -103,8 +103,8 @@ impl Cfq {
     /// Everything, queue by queue: for barriers (`cfq_forced_dispatch`).
     pub(super) fn forced_dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
-        while let Some(queue) = self.service.first() {
-            while let Some(rq) = self.queues[queue].waiting.next_rq {
+        while let Some(id) = self.service.first() {
+            while let Some(rq) = self.queues[id].waiting.next_rq {
                 self.dispatch_insert(q, cx, rq);
                 moved += 1;
             }

@@ -31,7 +31,7 @@ impl Cfq {
         &mut self,
         q: &Core,
         cx: &mut Cx<'_>,
-        queue: QueueId,
+        id: QueueId,
         task: TaskId,
         (sector, end): (u64, u64),
     ) {
@@ -46,22 +46,22 @@ impl Cfq {
             sector.abs_diff(c.last_request_pos)
         };
         c.seek.add(distance);
-        self.update_idle_window(q, cx, queue, task);
+        self.update_idle_window(q, cx, id, task);
         self.contexts[task].last_request_pos = end;
     }
 
     /// `cfq_update_idle_window`.
-    fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, task: TaskId) {
-        let x = &self.queues[queue];
-        if !x.sync || (x.prio.is_idle_class() && !self.feat.idle_class_waits) {
+    fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
+        let queue = &self.queues[id];
+        if !queue.sync || (queue.prio.is_idle_class() && !self.feat.idle_class_waits) {
             return;
         }
         let c = &self.contexts[task];
-        let window = self.deserves_idling(c).unwrap_or(x.idle_window);
-        if window != x.idle_window {
+        let window = self.deserves_idling(c).unwrap_or(queue.idle_window);
+        if window != queue.idle_window {
             let shown = u8::from(window);
-            q.message(cx, format_args!("cfq{} idle={shown}", x.pid));
-            self.queues[queue].idle_window = window;
+            q.message(cx, format_args!("cfq{} idle={shown}", queue.pid));
+            self.queues[id].idle_window = window;
         }
     }
 

@@ -21,12 +21,12 @@ impl Cfq {
 
     /// Starts idling for the active queue, if that is worth it
     /// (`cfq_arm_slice_timer`).
-    fn arm_slice_timer(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
+    fn arm_slice_timer(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         if self.feat.arm_skips_nonrot && !q.limits.queue.rotational && self.hw_tag {
             return;
         }
         let slice_idle = u64::from(self.set.slice_idle_jiffies);
-        if slice_idle == 0 || !self.queues[queue].idle_window {
+        if slice_idle == 0 || !self.queues[id].idle_window {
             return;
         }
         if self.feat.arm_needs_empty_driver && self.nr_in_driver() > 0 {
@@ -35,9 +35,7 @@ impl Cfq {
         let Some(c) = self.active_task.and_then(|t| self.context(t)) else {
             return;
         };
-        let left = self.queues[queue]
-            .slice_end
-            .wrapping_sub(self.clock.now(cx));
+        let left = self.queues[id].slice_end.wrapping_sub(self.clock.now(cx));
         if self.feat.arm_weighs_think_time && c.think.is_valid() && left < c.think.mean {
             return;
         }
@@ -46,10 +44,10 @@ impl Cfq {
         } else {
             slice_idle
         };
-        self.queues[queue].turn.wait_request = true;
+        self.queues[id].turn.wait_request = true;
         arm_timer(cx, self.idle_slice_timer, length);
         q.message(cx, format_args!("cfq arm_idle: {length}"));
-        cx.waits(Why::Idling, self.queues[queue].pid);
+        cx.waits(Why::Idling, self.queues[id].pid);
     }
 
     /// A request came for the active queue (`cfq_rq_enqueued`).
@@ -57,13 +55,13 @@ impl Cfq {
         &mut self,
         q: &mut Core,
         cx: &mut Cx<'_>,
-        queue: QueueId,
+        id: QueueId,
         rq: RqId,
     ) {
-        if !self.queues[queue].turn.wait_request {
+        if !self.queues[id].turn.wait_request {
             return;
         }
-        self.queues[queue].turn.must_dispatch = true;
+        self.queues[id].turn.must_dispatch = true;
         let is_large = q.rqs[rq].nr_sectors > blklab_types::PAGE_SECTORS as u32;
         if !self.feat.keeps_idling || is_large || self.busy_queues > 1 {
             self.cancel_idle_timer(cx);
@@ -75,8 +73,8 @@ impl Cfq {
     pub(super) fn idle_slice_timer_fired(&mut self, q: &Core, cx: &mut Cx<'_>) {
         q.message(cx, format_args!("cfq idle timer fired"));
         if let Some(active) = self.active {
-            let x = &self.queues[active];
-            let (waits, kept) = (!x.waiting.is_empty(), x.turn.must_dispatch);
+            let queue = &self.queues[active];
+            let (waits, kept) = (!queue.waiting.is_empty(), queue.turn.must_dispatch);
             if self.feat.keeps_idling && kept {
                 self.schedule_dispatch(q, cx);
                 return;
@@ -123,31 +121,31 @@ impl Cfq {
     /// A request finished: the clocks of its process and of the slice
     /// (`cfq_completed_request`).
     pub(super) fn completed_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let queue = self.of_rq.queue(rq);
-        let pid = self.queues[queue].pid;
+        let id = self.of_rq.queue(rq);
+        let pid = self.queues[id].pid;
         q.message(cx, format_args!("cfq{pid} complete"));
         self.update_hw_tag();
-        self.leave_device(&q.rqs[rq], queue);
-        self.note_completion(self.clock.now(cx), &q.rqs[rq], queue);
-        if self.active == Some(queue) {
-            self.completed_in_slice(q, cx, queue, rq);
+        self.leave_device(&q.rqs[rq], id);
+        self.note_completion(self.clock.now(cx), &q.rqs[rq], id);
+        if self.active == Some(id) {
+            self.completed_in_slice(q, cx, id, rq);
         }
         if self.nr_in_driver() == 0 {
             self.schedule_dispatch(q, cx);
         }
     }
 
-    fn leave_device(&mut self, rq: &Request, queue: QueueId) {
+    fn leave_device(&mut self, rq: &Request, id: QueueId) {
         self.rq_in_driver[usize::from(rq.is_sync())] -= 1;
-        let x = &mut self.queues[queue];
-        x.dispatched -= 1;
-        if x.sync {
+        let queue = &mut self.queues[id];
+        queue.dispatched -= 1;
+        if queue.sync {
             self.sync_flight -= 1;
         }
     }
 
-    fn note_completion(&mut self, now: u64, rq: &Request, queue: QueueId) {
-        if !self.queues[queue].prio.is_idle_class() {
+    fn note_completion(&mut self, now: u64, rq: &Request, id: QueueId) {
+        if !self.queues[id].prio.is_idle_class() {
             self.last_end_request = now;
         }
         if !rq.is_sync() {
@@ -164,21 +162,21 @@ impl Cfq {
         }
     }
 
-    fn completed_in_slice(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
-        if self.queues[queue].slice_new {
-            self.begin_slice(q, cx, queue);
+    fn completed_in_slice(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+        if self.queues[id].slice_new {
+            self.begin_slice(q, cx, id);
         }
-        let x = &self.queues[queue];
-        let gives_way = x.prio.is_idle_class() && !self.feat.idle_class_waits;
-        if self.slice_used(self.clock.now(cx), queue) || gives_way {
+        let queue = &self.queues[id];
+        let gives_way = queue.prio.is_idle_class() && !self.feat.idle_class_waits;
+        if self.slice_used(self.clock.now(cx), id) || gives_way {
             self.expire_active(q, cx, true);
             return;
         }
         let rq = &q.rqs[rq];
         let declined = self.feat.noidle && rq.flags.has(BioFlags::NOIDLE);
-        if rq.is_sync() && x.waiting.is_empty() && !declined && self.cooperator(q, queue).is_none()
+        if rq.is_sync() && queue.waiting.is_empty() && !declined && self.cooperator(q, id).is_none()
         {
-            self.arm_slice_timer(q, cx, queue);
+            self.arm_slice_timer(q, cx, id);
         }
     }
 }

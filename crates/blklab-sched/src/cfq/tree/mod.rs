@@ -143,11 +143,11 @@ impl Cfq {
     }
 
     /// What a new request does to the slice that runs.
-    fn react(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId) {
-        if self.active == Some(queue) {
-            self.request_enqueued(q, cx, queue, rq);
-        } else if self.should_preempt(q, self.clock.now(cx), queue, rq) {
-            self.preempt_queue(q, cx, queue);
+    fn react(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+        if self.active == Some(id) {
+            self.request_enqueued(q, cx, id, rq);
+        } else if self.should_preempt(q, self.clock.now(cx), id, rq) {
+            self.preempt_queue(q, cx, id);
         }
     }
 }
@@ -158,19 +158,19 @@ impl Elevator for Cfq {
     }
 
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let queue = self.of_rq.queue(rq);
+        let id = self.of_rq.queue(rq);
         let task = q.rqs[rq].task;
-        let pid = self.queues[queue].pid;
+        let pid = self.queues[id].pid;
         q.message(cx, format_args!("cfq{pid} insert_request"));
-        self.refresh_prio(cx, queue, task);
-        self.add_sorted(q, cx, queue, rq);
+        self.refresh_prio(cx, id, task);
+        self.add_sorted(q, cx, id, rq);
         let age = u64::from(self.set.fifo_expire_jiffies[usize::from(q.rqs[rq].is_sync())]);
         self.of_rq[rq].fifo_time = self.clock.now(cx).wrapping_add(age);
-        self.queues[queue].waiting.fifo.push_back(&mut q.rqs, rq);
-        self.count_waiting(q.rqs[rq].flags, queue);
+        self.queues[id].waiting.fifo.push_back(&mut q.rqs, rq);
+        self.count_waiting(q.rqs[rq].flags, id);
         let place = (q.rqs[rq].sector, q.rqs[rq].end());
-        self.learn(q, cx, queue, task, place);
-        self.react(q, cx, queue, rq);
+        self.learn(q, cx, id, task, place);
+        self.react(q, cx, id, rq);
     }
 
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {

@@ -72,7 +72,7 @@ impl Cfq {
     }
 
     /// Gives a queue back what the driver has not seen of it.
-    fn pull_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
+    fn pull_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         let counts = match self.feat.pullback {
             Pullback::Off => return,
             Pullback::Full => true,
@@ -82,44 +82,44 @@ impl Cfq {
         let mut at = q.queue_head.front();
         while let Some(rq) = at {
             at = List::next(&q.rqs, rq);
-            if self.is_revocable(q, queue, rq) {
+            if self.is_revocable(q, id, rq) {
                 pulled.push(rq);
             }
         }
         for rq in pulled.drain(..) {
-            self.take_back(q, cx, queue, rq, counts);
+            self.take_back(q, cx, id, rq, counts);
         }
         self.pulled = pulled;
     }
 
-    fn is_revocable(&self, q: &Core, queue: QueueId, rq: RqId) -> bool {
+    fn is_revocable(&self, q: &Core, id: QueueId, rq: RqId) -> bool {
         let state = q.rqs[rq].state;
         let fixed = RqState::STARTED
             .with(RqState::SOFTBARRIER)
             .with(RqState::HARDBARRIER);
-        state.has(RqState::SORTED) && !state.any(fixed) && self.of_rq.queue(rq) == queue
+        state.has(RqState::SORTED) && !state.any(fixed) && self.of_rq.queue(rq) == id
     }
 
-    fn take_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId, rq: RqId, counts: bool) {
+    fn take_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId, counts: bool) {
         q.take_back(rq, counts);
-        let x = &mut self.queues[queue];
-        x.dispatched -= 1;
-        if x.sync {
+        let queue = &mut self.queues[id];
+        queue.dispatched -= 1;
+        if queue.sync {
             self.sync_flight -= 1;
         }
-        x.waiting.fifo.push_back(&mut q.rqs, rq);
+        queue.waiting.fifo.push_back(&mut q.rqs, rq);
         if counts {
-            self.count_waiting(q.rqs[rq].flags, queue);
+            self.count_waiting(q.rqs[rq].flags, id);
         }
-        self.add_sorted(q, cx, queue, rq);
+        self.add_sorted(q, cx, id, rq);
     }
 
     /// One more request waits.
-    pub(super) fn count_waiting(&mut self, flags: BioFlags, queue: QueueId) {
+    pub(super) fn count_waiting(&mut self, flags: BioFlags, id: QueueId) {
         self.rq_queued = self.rq_queued.wrapping_add(1);
         if flags.has(BioFlags::META) {
-            let x = &mut self.queues[queue];
-            x.meta_pending = x.meta_pending.wrapping_add(1);
+            let queue = &mut self.queues[id];
+            queue.meta_pending = queue.meta_pending.wrapping_add(1);
         }
     }
 }

@@ -20,18 +20,18 @@ impl Cfq {
         let Some(active) = self.active else {
             return self.get_next_queue(q, cx);
         };
-        let x = &self.queues[active];
-        let kept = self.feat.keeps_idling && x.turn.must_dispatch;
+        let queue = &self.queues[active];
+        let kept = self.feat.keeps_idling && queue.turn.must_dispatch;
         if self.slice_used(self.clock.now(cx), active) && !kept {
             self.expire_active(q, cx, false);
             return self.get_next_queue(q, cx);
         }
-        if self.feat.rt_cuts_in && !x.prio.is_rt() && self.busy_rt_queues != 0 {
-            q.message(cx, format_args!("cfq{} preempt", x.pid));
+        if self.feat.rt_cuts_in && !queue.prio.is_rt() && self.busy_rt_queues != 0 {
+            q.message(cx, format_args!("cfq{} preempt", queue.pid));
             self.expire_active(q, cx, true);
             return self.get_next_queue(q, cx);
         }
-        if !x.waiting.is_empty() {
+        if !queue.waiting.is_empty() {
             return Some(active);
         }
         if let Some(close) = self.cooperator(q, active) {
@@ -41,13 +41,13 @@ impl Cfq {
             self.set_active_queue(q, cx, close);
             return Some(close);
         }
-        let x = &self.queues[active];
+        let queue = &self.queues[active];
         if cx.timers.is_pending(self.idle_slice_timer) {
-            cx.waits(Why::Idling, x.pid);
+            cx.waits(Why::Idling, queue.pid);
             return None;
         }
-        if x.dispatched > 0 && x.idle_window {
-            cx.waits(Why::InFlight, x.pid);
+        if queue.dispatched > 0 && queue.idle_window {
+            cx.waits(Why::InFlight, queue.pid);
             return None;
         }
         self.expire_active(q, cx, false);
@@ -60,9 +60,9 @@ impl Cfq {
         if self.must_wait_for_quiet(cx, first) {
             return None;
         }
-        let x = &mut self.queues[first];
-        if !std::mem::take(&mut x.coop_preempt) {
-            x.coop = false;
+        let queue = &mut self.queues[first];
+        if !std::mem::take(&mut queue.coop_preempt) {
+            queue.coop = false;
         }
         self.set_active_queue(q, cx, first);
         Some(first)
@@ -91,44 +91,44 @@ impl Cfq {
 
     /// How many requests of a queue may go now; none if it has to wait
     /// (`cfq_may_dispatch`).
-    pub(super) fn room(&self, cx: &mut Cx<'_>, queue: QueueId) -> Option<u32> {
-        match self.room_or_why(self.clock.now(cx), queue) {
+    pub(super) fn room(&self, cx: &mut Cx<'_>, id: QueueId) -> Option<u32> {
+        match self.room_or_why(self.clock.now(cx), id) {
             Ok(room) => Some(room),
             Err(why) => {
                 let nobody = matches!(why, Why::SyncInFlight | Why::AsyncInFlight);
-                cx.waits(why, if nobody { 0 } else { self.queues[queue].pid });
+                cx.waits(why, if nobody { 0 } else { self.queues[id].pid });
                 None
             }
         }
     }
 
-    fn room_or_why(&self, now: u64, queue: QueueId) -> Result<u32, Why> {
-        let x = &self.queues[queue];
-        if self.feat.drain_async && x.idle_window && self.rq_in_driver[ASYNC] > 0 {
+    fn room_or_why(&self, now: u64, id: QueueId) -> Result<u32, Why> {
+        let queue = &self.queues[id];
+        if self.feat.drain_async && queue.idle_window && self.rq_in_driver[ASYNC] > 0 {
             return Err(Why::AsyncInFlight);
         }
-        if self.sync_flight > 0 && !x.sync {
+        if self.sync_flight > 0 && !queue.sync {
             return Err(Why::SyncInFlight);
         }
-        let quantum = if x.prio.is_idle_class() {
+        let quantum = if queue.prio.is_idle_class() {
             1
         } else {
             self.set.quantum
         };
-        if x.dispatched >= quantum {
+        if queue.dispatched >= quantum {
             let lone =
-                self.busy_queues <= 1 && !(self.feat.single_dispatch && x.prio.is_idle_class());
+                self.busy_queues <= 1 && !(self.feat.single_dispatch && queue.prio.is_idle_class());
             let limit = quantum.saturating_mul(LONE_QUANTA);
-            if !lone || (self.feat.lone_limit && x.dispatched >= limit) {
+            if !lone || (self.feat.lone_limit && queue.dispatched >= limit) {
                 return Err(Why::Quantum);
             }
         }
-        if x.sync {
+        if queue.sync {
             return Ok(quantum);
         }
-        match self.async_depth(now, x.dispatched) {
-            Some(depth) if x.dispatched >= depth => Err(Why::AsyncRamp),
-            Some(depth) => Ok(quantum.min(depth - x.dispatched)),
+        match self.async_depth(now, queue.dispatched) {
+            Some(depth) if queue.dispatched >= depth => Err(Why::AsyncRamp),
+            Some(depth) => Ok(quantum.min(depth - queue.dispatched)),
             None => Ok(quantum),
         }
     }
@@ -153,8 +153,8 @@ impl Cfq {
     /// Whether so many requests end the slice of an async queue: up to 2.6.29
     /// in one round, compared as int; then in the slice, as unsigned int
     /// (`cfq_prio_to_maxrq`).
-    pub(super) fn exceeds_maxrq(&self, queue: QueueId, moved: u32) -> bool {
-        let level = i32::from(self.queues[queue].prio.now.level.min(7));
+    pub(super) fn exceeds_maxrq(&self, id: QueueId, moved: u32) -> bool {
+        let level = i32::from(self.queues[id].prio.now.level.min(7));
         let base = self.set.slice_async_rq as i32;
         let most = base.wrapping_mul(8 - level).wrapping_mul(2);
         if self.feat.single_dispatch {

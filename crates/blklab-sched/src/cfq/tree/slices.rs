@@ -22,33 +22,33 @@ impl Cfq {
     }
 
     /// `cfq_prio_to_slice`.
-    fn prio_to_slice(&self, queue: QueueId) -> i32 {
-        let x = &self.queues[queue];
-        self.prio_slice(x.kind(), x.prio.now.level)
+    fn prio_to_slice(&self, id: QueueId) -> i32 {
+        let queue = &self.queues[id];
+        self.prio_slice(queue.kind(), queue.prio.now.level)
     }
 
     /// How far shorter slices put a queue back: what the others may use more,
     /// in unsigned int arithmetic (`cfq_slice_offset`).
-    fn slice_offset(&self, queue: QueueId) -> u64 {
+    fn slice_offset(&self, id: QueueId) -> u64 {
         let less = self
             .prio_slice(SYNC, 0)
-            .wrapping_sub(self.prio_to_slice(queue));
+            .wrapping_sub(self.prio_to_slice(id));
         let others = self.busy_queues.wrapping_sub(1);
         u64::from(others.wrapping_mul(less as u32))
     }
 
-    fn key_of_idle_class(&self, now: u64, queue: QueueId) -> u64 {
-        let last = self.service.last().filter(|&l| l != queue);
+    fn key_of_idle_class(&self, now: u64, id: QueueId) -> u64 {
+        let last = self.service.last().filter(|&l| l != id);
         let base = last.map_or(now, |l| self.queues[l].rb_key);
         base.wrapping_add(self.set.idle_delay_jiffies)
     }
 
-    fn new_key(&mut self, now: u64, queue: QueueId) -> u64 {
-        if self.queues[queue].prio.is_idle_class() && !self.feat.idle_class_waits {
-            return self.key_of_idle_class(now, queue);
+    fn new_key(&mut self, now: u64, id: QueueId) -> u64 {
+        if self.queues[id].prio.is_idle_class() && !self.feat.idle_class_waits {
+            return self.key_of_idle_class(now, id);
         }
-        let rest = std::mem::take(&mut self.queues[queue].slice_resid) as u64;
-        let key = self.slice_offset(queue).wrapping_add(now);
+        let rest = std::mem::take(&mut self.queues[id].slice_resid) as u64;
+        let key = self.slice_offset(id).wrapping_add(now);
         if self.feat.rest_moves_forward {
             key.wrapping_sub(rest)
         } else {
@@ -57,30 +57,30 @@ impl Cfq {
     }
 
     /// `cfq_service_tree_add`.
-    fn file(&mut self, queue: QueueId, key: u64) {
-        if self.queues[queue].filed.is_some() {
-            if self.queues[queue].rb_key == key {
+    fn file(&mut self, id: QueueId, key: u64) {
+        if self.queues[id].filed.is_some() {
+            if self.queues[id].rb_key == key {
                 return;
             }
-            self.service.remove(&mut self.queues, queue);
+            self.service.remove(&mut self.queues, id);
         }
-        self.queues[queue].rb_key = key;
-        self.service.insert(&mut self.queues, queue);
+        self.queues[id].rb_key = key;
+        self.service.insert(&mut self.queues, id);
     }
 
     /// Sorts a busy queue anew (`cfq_resort_rr_list`).
-    fn resort(&mut self, q: &Core, now: u64, queue: QueueId) {
-        if self.queues[queue].on_rr {
-            let key = self.new_key(now, queue);
-            self.file(queue, key);
-            self.file_position(q, queue);
+    fn resort(&mut self, q: &Core, now: u64, id: QueueId) {
+        if self.queues[id].on_rr {
+            let key = self.new_key(now, id);
+            self.file(id, key);
+            self.file_position(q, id);
         }
     }
 
     /// Sorts a preempting queue before all others of its class.
-    pub(super) fn file_in_front(&mut self, now: u64, queue: QueueId) {
-        let key = if self.queues[queue].prio.is_idle_class() && !self.feat.idle_class_waits {
-            self.key_of_idle_class(now, queue)
+    pub(super) fn file_in_front(&mut self, now: u64, id: QueueId) {
+        let key = if self.queues[id].prio.is_idle_class() && !self.feat.idle_class_waits {
+            self.key_of_idle_class(now, id)
         } else if self.feat.front_is_relative {
             let first = self.service.first();
             let base = first.map_or(now, |f| self.queues[f].rb_key);
@@ -88,50 +88,50 @@ impl Cfq {
         } else {
             0
         };
-        self.file(queue, key);
+        self.file(id, key);
     }
 
     /// A queue got its first request (`cfq_add_cfqq_rr`).
-    pub(super) fn add_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let x = &mut self.queues[queue];
-        q.message(cx, format_args!("cfq{} add_to_rr", x.pid));
-        x.on_rr = true;
+    pub(super) fn add_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &mut self.queues[id];
+        q.message(cx, format_args!("cfq{} add_to_rr", queue.pid));
+        queue.on_rr = true;
         self.busy_queues += 1;
-        if x.prio.is_rt() {
+        if queue.prio.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_add(1);
         }
-        self.resort(q, self.clock.now(cx), queue);
+        self.resort(q, self.clock.now(cx), id);
     }
 
     /// The last request of a queue left it (`cfq_del_cfqq_rr`).
-    pub(super) fn del_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let x = &mut self.queues[queue];
-        q.message(cx, format_args!("cfq{} del_from_rr", x.pid));
-        x.on_rr = false;
+    pub(super) fn del_queue_rr(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &mut self.queues[id];
+        q.message(cx, format_args!("cfq{} del_from_rr", queue.pid));
+        queue.on_rr = false;
         self.busy_queues -= 1;
-        if x.prio.is_rt() {
+        if queue.prio.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_sub(1);
         }
-        self.service.remove(&mut self.queues, queue);
-        self.unfile_position(queue);
+        self.service.remove(&mut self.queues, id);
+        self.unfile_position(id);
     }
 
     /// Starts a slice; its end stays open until the first completion
     /// (`__cfq_set_active_queue`).
-    pub(super) fn set_active_queue(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let x = &mut self.queues[queue];
-        q.message(cx, format_args!("cfq{} set_active", x.pid));
-        x.slice_end = 0;
-        x.slice_dispatch = 0;
-        x.turn.must_alloc_slice = false;
-        x.turn.fifo_expire = false;
-        x.slice_new = true;
-        cx.waits(Why::Slice, x.pid);
-        self.active = Some(queue);
+    pub(super) fn set_active_queue(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        let queue = &mut self.queues[id];
+        q.message(cx, format_args!("cfq{} set_active", queue.pid));
+        queue.slice_end = 0;
+        queue.slice_dispatch = 0;
+        queue.turn.must_alloc_slice = false;
+        queue.turn.fifo_expire = false;
+        queue.slice_new = true;
+        cx.waits(Why::Slice, queue.pid);
+        self.active = Some(id);
         if self.feat.keeps_idling {
-            let x = &mut self.queues[queue];
-            x.turn.wait_request = false;
-            x.turn.must_dispatch = false;
+            let queue = &mut self.queues[id];
+            queue.turn.wait_request = false;
+            queue.turn.must_dispatch = false;
             self.cancel_idle_timer(cx);
         }
         self.cancel_idle_class_timer(cx);
@@ -139,39 +139,42 @@ impl Cfq {
 
     /// The first completion of a slice: it ends a slice's length from now
     /// (`cfq_set_prio_slice`).
-    pub(super) fn begin_slice(&mut self, q: &Core, cx: &mut Cx<'_>, queue: QueueId) {
-        let length = i64::from(self.prio_to_slice(queue));
-        let x = &mut self.queues[queue];
-        x.slice_end = self.clock.now(cx).wrapping_add_signed(length);
-        x.slice_new = false;
-        q.message(cx, format_args!("cfq{} set_slice={}", x.pid, length as u64));
+    pub(super) fn begin_slice(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        let length = i64::from(self.prio_to_slice(id));
+        let queue = &mut self.queues[id];
+        queue.slice_end = self.clock.now(cx).wrapping_add_signed(length);
+        queue.slice_new = false;
+        q.message(
+            cx,
+            format_args!("cfq{} set_slice={}", queue.pid, length as u64),
+        );
     }
 
     /// Whether a slice is over. One without a completion is not (`cfq_slice_used`).
-    pub(super) fn slice_used(&self, now: u64, queue: QueueId) -> bool {
-        let x = &self.queues[queue];
-        !x.slice_new && self.clock.reached(now, x.slice_end)
+    pub(super) fn slice_used(&self, now: u64, id: QueueId) -> bool {
+        let queue = &self.queues[id];
+        !queue.slice_new && self.clock.reached(now, queue.slice_end)
     }
 
     /// Ends the slice of the active queue, if there is one. With `timed_out`
     /// what is left of it counts at the queue's next place in the round
     /// (`cfq_slice_expired`).
     pub(super) fn expire_active(&mut self, q: &Core, cx: &mut Cx<'_>, timed_out: bool) {
-        let Some(queue) = self.active else { return };
+        let Some(id) = self.active else { return };
         let now = self.clock.now(cx);
-        let pid = self.queues[queue].pid;
+        let pid = self.queues[id].pid;
         let shown = u8::from(timed_out);
         q.message(cx, format_args!("cfq{pid} slice expired t={shown}"));
-        if self.queues[queue].turn.wait_request {
+        if self.queues[id].turn.wait_request {
             self.cancel_idle_timer(cx);
         }
-        let x = &mut self.queues[queue];
-        x.turn.wait_request = false;
-        if timed_out && !x.slice_new {
-            x.slice_resid = x.slice_end.wrapping_sub(now) as i64;
-            q.message(cx, format_args!("cfq{pid} resid={}", x.slice_resid));
+        let queue = &mut self.queues[id];
+        queue.turn.wait_request = false;
+        if timed_out && !queue.slice_new {
+            queue.slice_resid = queue.slice_end.wrapping_sub(now) as i64;
+            q.message(cx, format_args!("cfq{pid} resid={}", queue.slice_resid));
         }
-        self.resort(q, now, queue);
+        self.resort(q, now, id);
         self.active = None;
         self.active_task = None;
     }
