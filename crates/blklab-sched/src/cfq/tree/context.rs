@@ -91,21 +91,32 @@ impl Cfq {
     pub(super) fn bind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (task, sync) = (q.rqs[rq].task, q.rqs[rq].is_sync());
         self.enter_context(q, cx, task);
-        let id = match self.contexts[task].queues[usize::from(sync)] {
-            Some(id) => id,
-            None => {
-                let id = if sync {
-                    self.new_queue(q, cx, task, true)
-                } else {
-                    self.async_queue(q, cx, task)
-                };
-                self.queues[id].refs += 1;
-                self.contexts[task].queues[usize::from(sync)] = Some(id);
-                id
-            }
-        };
+        let id = self.queue_for(q, cx, task, sync);
         self.queues[id].refs += 1;
         self.of_rq.bind(rq, id);
+    }
+
+    /// The queue of a request that a task allocates.
+    fn queue_for(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
+        let side = usize::from(sync);
+        if let Some(id) = self.contexts[task].queues[side] {
+            return id;
+        }
+        let id = self.get_queue(q, cx, task, sync);
+        self.contexts[task].queues[side] = Some(id);
+        id
+    }
+
+    /// A queue for the requests of a task, held once more (`cfq_get_queue`): a new one,
+    /// or the async one of its priority.
+    fn get_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
+        let id = if sync {
+            self.new_queue(q, cx, task, true)
+        } else {
+            self.async_queue(q, cx, task)
+        };
+        self.queues[id].refs += 1;
+        id
     }
 
     /// `cfq_find_alloc_queue`.
@@ -118,7 +129,7 @@ impl Cfq {
     }
 
     /// The async queue of the task's priority, made at first use and kept
-    /// (`cfq_get_queue`).
+    /// (`cfq_async_queue_prio`).
     fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
         let slot = async_slot(cx.tasks.get(task));
         let id = match self.async_queues[slot] {

@@ -10,23 +10,12 @@ use blklab_block::sq::Core;
 use blklab_trace::truth::Why;
 
 impl Cfq {
-    /// The driver found the dispatch list empty.
-    pub(super) fn dispatch_some(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
-        if self.busy_queues == 0 {
-            0
-        } else if self.feat.single_dispatch {
-            self.dispatch_one(q, cx)
-        } else {
-            self.dispatch_rounds(q, cx)
-        }
-    }
-
     /// Rounds of one queue after the other, until one has to wait
     /// (`cfq_dispatch_requests`).
-    fn dispatch_rounds(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
+    pub(super) fn dispatch_rounds(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let mut moved = 0;
         while let Some(id) = self.select_queue(q, cx) {
-            let Some(room) = self.room(cx, id) else {
+            let Some(room) = self.may_dispatch(cx, id) else {
                 break;
             };
             self.stop_waiting(cx, id);
@@ -40,7 +29,7 @@ impl Cfq {
     fn serve_round(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, room: u32) -> u32 {
         let mut moved = 0;
         loop {
-            self.move_next(q, cx, id);
+            self.dispatch_from(q, cx, id);
             moved += 1;
             let queue = &self.queues[id];
             let yields = self.feat.rt_cuts_in && !queue.prio.is_rt() && self.busy_rt_queues != 0;
@@ -53,17 +42,17 @@ impl Cfq {
     }
 
     /// One request, if the queue may send one at all (`cfq_dispatch_requests`).
-    fn dispatch_one(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
+    pub(super) fn dispatch_one(&mut self, q: &mut Core, cx: &mut Cx<'_>) -> usize {
         let Some(id) = self.select_queue(q, cx) else {
             return 0;
         };
-        if self.room(cx, id).is_none() {
+        if self.may_dispatch(cx, id).is_none() {
             return 0;
         }
         if !self.feat.keeps_idling {
             self.stop_waiting(cx, id);
         }
-        self.move_next(q, cx, id);
+        self.dispatch_from(q, cx, id);
         let queue = &mut self.queues[id];
         queue.slice_dispatch = queue.slice_dispatch.saturating_add(1);
         queue.turn.must_dispatch = false;
@@ -80,7 +69,8 @@ impl Cfq {
         self.cancel_idle_timer(cx);
     }
 
-    fn move_next(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
+    /// Moves one request of a queue (`cfq_dispatch_request`).
+    fn dispatch_from(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         let expired = self.check_fifo(q, cx, id);
         let rq = expired.or(self.queues[id].waiting.next_rq);
         let rq = rq.expect(IS_BUSY);
@@ -91,9 +81,17 @@ impl Cfq {
         cx.waits(Why::Slice, self.queues[id].pid);
     }
 
-    /// Async queues and the idle class give way to others early.
+    /// Async queues and the idle class give way to others early. What was moved, up to
+    /// 2.6.29 in one round, then in the slice, is compared as int first, then as
+    /// unsigned int.
     fn expire_if_served(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, moved: u32) {
-        let enough = !self.queues[id].sync && self.exceeds_maxrq(id, moved);
+        let most = self.prio_to_maxrq(id);
+        let is_much = if self.feat.single_dispatch {
+            moved >= most as u32
+        } else {
+            i64::from(moved) >= i64::from(most)
+        };
+        let enough = !self.queues[id].sync && is_much;
         if self.busy_queues > 1 && (enough || self.queues[id].prio.is_idle_class()) {
             self.queues[id].slice_end = self.clock.now(cx).wrapping_add(1);
             self.expire_active(q, cx, false);

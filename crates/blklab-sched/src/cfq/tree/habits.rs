@@ -5,8 +5,8 @@
 use super::Cfq;
 use super::context::Context;
 use super::queue::QueueId;
-use blklab_block::Cx;
 use blklab_block::sq::Core;
+use blklab_block::{Cx, RqId};
 use blklab_types::TaskId;
 
 /// Mean seek distance of processes that seek, in sectors.
@@ -18,40 +18,43 @@ const HW_QUEUE_MIN: u32 = 5;
 /// Completions under load that settle whether it does.
 const HW_QUEUE_SAMPLES: u32 = 50;
 
-/// `CIC_SEEKY`.
-pub(super) fn is_seeky(c: &Context) -> bool {
-    c.seek.mean > SEEKY_SECTORS
+impl Context {
+    /// `CIC_SEEKY`.
+    pub(super) fn is_seeky(&self) -> bool {
+        self.seek.mean > SEEKY_SECTORS
+    }
 }
 
 impl Cfq {
-    /// Think time, seek distance, idle window and position after a request
-    /// of `task` at `sector` to `end`
-    /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`).
-    pub(super) fn learn(
+    /// Notes how long a process has thought since its last request was done
+    /// (`cfq_update_io_thinktime`).
+    pub(super) fn note_think(&mut self, cx: &Cx<'_>, task: TaskId) {
+        let now = self.clock.now(cx);
+        let context = &mut self.contexts[task];
+        let elapsed = now.wrapping_sub(context.last_end_request);
+        let longest = 2 * u64::from(self.set.slice_idle_jiffies);
+        context.think.add(elapsed.min(longest));
+    }
+
+    /// Notes where a new request lies (`cfq_update_io_seektime`).
+    pub(super) fn note_seek(&mut self, q: &Core, task: TaskId, rq: RqId) {
+        let context = &mut self.contexts[task];
+        let distance = match context.last_request_pos {
+            0 if self.feat.first_seek_is_free => 0,
+            last => q.rqs[rq].sector.abs_diff(last),
+        };
+        context.seek.add(distance);
+    }
+
+    /// Decides whether CFQ idles for the queue's next request
+    /// (`cfq_update_idle_window`).
+    pub(super) fn update_idle_window(
         &mut self,
         q: &Core,
         cx: &mut Cx<'_>,
         id: QueueId,
         task: TaskId,
-        (sector, end): (u64, u64),
     ) {
-        let first_is_free = self.feat.first_seek_is_free;
-        let c = &mut self.contexts[task];
-        let think = self.clock.now(cx).wrapping_sub(c.last_end_request);
-        let longest = 2 * u64::from(self.set.slice_idle_jiffies);
-        c.think.add(think.min(longest));
-        let distance = if first_is_free && c.last_request_pos == 0 {
-            0
-        } else {
-            sector.abs_diff(c.last_request_pos)
-        };
-        c.seek.add(distance);
-        self.update_idle_window(q, cx, id, task);
-        self.contexts[task].last_request_pos = end;
-    }
-
-    /// `cfq_update_idle_window`.
-    fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
         let queue = &self.queues[id];
         if !queue.sync || (queue.prio.is_idle_class() && !self.feat.idle_class_waits) {
             return;
@@ -68,11 +71,11 @@ impl Cfq {
     /// None if nothing is known yet.
     fn deserves_idling(&self, c: &Context) -> Option<bool> {
         let seeks_end_it = !(self.feat.idles_for_seekers && self.set.low_latency);
-        let seeks = seeks_end_it && self.hw_tag && is_seeky(c);
+        let seeks = seeks_end_it && self.hw_tag && c.is_seeky();
         if !c.alive || self.set.slice_idle_jiffies == 0 || seeks {
             return Some(false);
         }
-        let seeker = self.feat.idles_for_seekers && c.seek.is_valid() && is_seeky(c);
+        let seeker = self.feat.idles_for_seekers && c.seek.is_valid() && c.is_seeky();
         let limit = if seeker {
             self.set.min_think_jiffies
         } else {

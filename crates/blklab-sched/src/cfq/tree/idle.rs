@@ -2,13 +2,11 @@
 //! Idling: the timers, and what completions and the end of waiting bring.
 
 use super::Cfq;
-use super::habits::is_seeky;
 use super::queue::QueueId;
 use blklab_block::sq::Core;
-use blklab_block::{Cx, Effect, Request, RqId};
+use blklab_block::{Cx, Effect, RqId};
 use blklab_engine::TimerId;
 use blklab_trace::truth::{Kind, Why};
-use blklab_types::BioFlags;
 
 impl Cfq {
     /// kblockd is to call the driver, if anything waits (`cfq_schedule_dispatch`).
@@ -21,7 +19,7 @@ impl Cfq {
 
     /// Starts idling for the active queue, if that is worth it
     /// (`cfq_arm_slice_timer`).
-    fn arm_slice_timer(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+    pub(super) fn arm_slice_timer(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
         if self.feat.arm_skips_nonrot && !q.limits.queue.rotational && self.hw_tag {
             return;
         }
@@ -39,7 +37,7 @@ impl Cfq {
         if self.feat.arm_weighs_think_time && c.think.is_valid() && left < c.think.mean {
             return;
         }
-        let length = if c.seek.is_valid() && is_seeky(c) {
+        let length = if c.seek.is_valid() && c.is_seeky() {
             slice_idle.min(self.set.min_think_jiffies)
         } else {
             slice_idle
@@ -50,17 +48,8 @@ impl Cfq {
         cx.waits(Why::Idling, self.queues[id].pid);
     }
 
-    /// A request came for the active queue (`cfq_rq_enqueued`).
-    pub(super) fn request_enqueued(
-        &mut self,
-        q: &mut Core,
-        cx: &mut Cx<'_>,
-        id: QueueId,
-        rq: RqId,
-    ) {
-        if !self.queues[id].turn.wait_request {
-            return;
-        }
+    /// A request came for the active queue, which CFQ idles for.
+    pub(super) fn awaited_came(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         self.queues[id].turn.must_dispatch = true;
         let is_large = q.rqs[rq].nr_sectors > blklab_types::PAGE_SECTORS as u32;
         if !self.feat.keeps_idling || is_large || self.busy_queues > 1 {
@@ -79,7 +68,7 @@ impl Cfq {
                 self.schedule_dispatch(q, cx);
                 return;
             }
-            if !self.slice_used(self.clock.now(cx), active) {
+            if !self.slice_used(active, self.clock.now(cx)) {
                 if self.busy_queues == 0 {
                     return;
                 }
@@ -115,68 +104,6 @@ impl Cfq {
         match self.grace_left(self.clock.now(cx)) {
             Some(left) => self.arm_idle_class_timer(cx, left),
             None => self.schedule_dispatch(q, cx),
-        }
-    }
-
-    /// A request finished: the clocks of its process and of the slice
-    /// (`cfq_completed_request`).
-    pub(super) fn completed_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let id = self.of_rq.queue(rq);
-        let pid = self.queues[id].pid;
-        q.message(cx, format_args!("cfq{pid} complete"));
-        self.update_hw_tag();
-        self.leave_device(&q.rqs[rq], id);
-        self.note_completion(self.clock.now(cx), &q.rqs[rq], id);
-        if self.active == Some(id) {
-            self.completed_in_slice(q, cx, id, rq);
-        }
-        if self.nr_in_driver() == 0 {
-            self.schedule_dispatch(q, cx);
-        }
-    }
-
-    fn leave_device(&mut self, rq: &Request, id: QueueId) {
-        self.rq_in_driver[usize::from(rq.is_sync())] -= 1;
-        let queue = &mut self.queues[id];
-        queue.dispatched -= 1;
-        if queue.sync {
-            self.sync_flight -= 1;
-        }
-    }
-
-    fn note_completion(&mut self, now: u64, rq: &Request, id: QueueId) {
-        if !self.queues[id].prio.is_idle_class() {
-            self.last_end_request = now;
-        }
-        if !rq.is_sync() {
-            return;
-        }
-        self.contexts[rq.task].last_end_request = now;
-        self.last_end_sync_rq = now;
-        let late = u64::from(self.set.fifo_expire_jiffies[crate::cfq::SYNC]);
-        if self
-            .clock
-            .reached(now, self.clock.at(rq.start_time).wrapping_add(late))
-        {
-            self.last_delayed_sync = now;
-        }
-    }
-
-    fn completed_in_slice(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
-        if self.queues[id].slice_new {
-            self.begin_slice(q, cx, id);
-        }
-        let queue = &self.queues[id];
-        let gives_way = queue.prio.is_idle_class() && !self.feat.idle_class_waits;
-        if self.slice_used(self.clock.now(cx), id) || gives_way {
-            self.expire_active(q, cx, true);
-            return;
-        }
-        let rq = &q.rqs[rq];
-        let declined = self.feat.noidle && rq.flags.has(BioFlags::NOIDLE);
-        if rq.is_sync() && queue.waiting.is_empty() && !declined && self.cooperator(q, id).is_none()
-        {
-            self.arm_slice_timer(q, cx, id);
         }
     }
 }

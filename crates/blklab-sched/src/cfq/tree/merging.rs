@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Merging: only within the queue that the submitter's bio would go into.
+//! Merging: a bio in front of a request, and two requests.
 
 use super::Cfq;
 use blklab_block::sq::Core;
@@ -12,16 +12,6 @@ impl Cfq {
     pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
         let id = self.queue_of(bio.task, bio.is_sync())?;
         self.queues[id].waiting.front_merge(&self.nodes, q, bio)
-    }
-
-    /// A sync bio never joins an async request, and no bio another queue
-    /// (`cfq_allow_merge`).
-    pub(super) fn may_join(&self, q: &Core, rq: RqId, bio: &Bio) -> bool {
-        let sync = bio.is_sync();
-        if sync && !q.rqs[rq].is_sync() {
-            return false;
-        }
-        self.queue_of(bio.task, sync) == Some(self.of_rq.queue(rq))
     }
 
     /// `rq` absorbed `next`. Up to 2.6.31 it keeps its place by arrival: the

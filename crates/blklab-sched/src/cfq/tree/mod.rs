@@ -8,19 +8,21 @@
 //! be called back; from 2.6.30 it is one request at a time. With 2.6.32 came
 //! `low_latency`.
 
+mod complete;
 mod context;
 mod cooperators;
 mod dispatch;
 mod features;
 mod habits;
 mod idle;
+mod insert;
 mod merging;
 mod preempt;
 mod queue;
 mod select;
 mod service;
 mod settings;
-mod slices;
+mod slice;
 mod sort;
 
 use self::context::Context;
@@ -141,15 +143,6 @@ impl Cfq {
     fn nr_in_driver(&self) -> u32 {
         self.rq_in_driver[0].saturating_add(self.rq_in_driver[1])
     }
-
-    /// What a new request does to the slice that runs.
-    fn react(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
-        if self.active == Some(id) {
-            self.request_enqueued(q, cx, id, rq);
-        } else if self.should_preempt(q, self.clock.now(cx), id, rq) {
-            self.preempt_queue(q, cx, id);
-        }
-    }
 }
 
 impl Elevator for Cfq {
@@ -158,26 +151,18 @@ impl Elevator for Cfq {
     }
 
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let id = self.of_rq.queue(rq);
-        let task = q.rqs[rq].task;
-        let pid = self.queues[id].pid;
-        q.message(cx, format_args!("cfq{pid} insert_request"));
-        self.refresh_prio(cx, id, task);
-        self.add_sorted(q, cx, id, rq);
-        let age = u64::from(self.set.fifo_expire_jiffies[usize::from(q.rqs[rq].is_sync())]);
-        self.of_rq[rq].fifo_time = self.clock.now(cx).wrapping_add(age);
-        self.queues[id].waiting.fifo.push_back(&mut q.rqs, rq);
-        self.count_waiting(q.rqs[rq].flags, id);
-        let place = (q.rqs[rq].sector, q.rqs[rq].end());
-        self.learn(q, cx, id, task, place);
-        self.react(q, cx, id, rq);
+        self.insert(q, cx, rq);
     }
 
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize {
-        if force && self.busy_queues > 0 {
+        if self.busy_queues == 0 {
+            0
+        } else if force {
             self.forced_dispatch(q, cx)
+        } else if self.feat.single_dispatch {
+            self.dispatch_one(q, cx)
         } else {
-            self.dispatch_some(q, cx)
+            self.dispatch_rounds(q, cx)
         }
     }
 
@@ -186,12 +171,14 @@ impl Elevator for Cfq {
     }
 
     fn allow_merge(&mut self, q: &Core, _: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
-        self.may_join(q, rq, bio)
+        let sync = bio.is_sync();
+        let id = self.queue_of(bio.task, sync);
+        (!sync || q.rqs[rq].is_sync()) && id == Some(self.of_rq.queue(rq))
     }
 
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
         if side == Merge::Front {
-            self.reposition(q, cx, self.of_rq.queue(rq), rq);
+            self.reposition(q, cx, rq);
         }
     }
 

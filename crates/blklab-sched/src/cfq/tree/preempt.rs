@@ -11,16 +11,21 @@ use super::queue::QueueId;
 use crate::choose::is_meta;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, List, RqId, RqState};
-use blklab_types::BioFlags;
 
 impl Cfq {
     /// Whether a new request of `new`, which is not active, ends the slice of
     /// the active queue (`cfq_should_preempt`).
-    pub(super) fn should_preempt(&mut self, q: &Core, now: u64, new: QueueId, rq: RqId) -> bool {
+    pub(super) fn should_preempt(
+        &mut self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        new: QueueId,
+        rq: RqId,
+    ) -> bool {
         let Some(active) = self.active else {
             return false;
         };
-        if self.slice_used(now, active) {
+        if self.slice_used(active, self.clock.now(cx)) {
             return true;
         }
         let (n, a, rq) = (&self.queues[new], &self.queues[active], &q.rqs[rq]);
@@ -64,11 +69,10 @@ impl Cfq {
         if let Some(old) = old {
             self.pull_back(q, cx, old);
         }
-        self.file_in_front(self.clock.now(cx), new);
+        self.service_tree_add(self.clock.now(cx), new, true);
         let n = &mut self.queues[new];
         n.slice_end = 0;
         n.slice_new = true;
-        q.run_requested = true;
     }
 
     /// Gives a queue back what the driver has not seen of it.
@@ -112,14 +116,5 @@ impl Cfq {
             self.count_waiting(q.rqs[rq].flags, id);
         }
         self.add_sorted(q, cx, id, rq);
-    }
-
-    /// One more request waits.
-    pub(super) fn count_waiting(&mut self, flags: BioFlags, id: QueueId) {
-        self.rq_queued = self.rq_queued.wrapping_add(1);
-        if flags.has(BioFlags::META) {
-            let queue = &mut self.queues[id];
-            queue.meta_pending = queue.meta_pending.wrapping_add(1);
-        }
     }
 }

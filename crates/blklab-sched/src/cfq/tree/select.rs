@@ -18,18 +18,18 @@ impl Cfq {
     /// while CFQ waits for the active one (`cfq_select_queue`).
     pub(super) fn select_queue(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
         let Some(active) = self.active else {
-            return self.get_next_queue(q, cx);
+            return self.set_active_queue(q, cx, None);
         };
         let queue = &self.queues[active];
         let kept = self.feat.keeps_idling && queue.turn.must_dispatch;
-        if self.slice_used(self.clock.now(cx), active) && !kept {
+        if self.slice_used(active, self.clock.now(cx)) && !kept {
             self.expire_active(q, cx, false);
-            return self.get_next_queue(q, cx);
+            return self.set_active_queue(q, cx, None);
         }
         if self.feat.rt_cuts_in && !queue.prio.is_rt() && self.busy_rt_queues != 0 {
             q.message(cx, format_args!("cfq{} preempt", queue.pid));
             self.expire_active(q, cx, true);
-            return self.get_next_queue(q, cx);
+            return self.set_active_queue(q, cx, None);
         }
         if !queue.waiting.is_empty() {
             return Some(active);
@@ -37,9 +37,7 @@ impl Cfq {
         if let Some(close) = self.cooperator(q, active) {
             self.queues[close].coop = true;
             self.expire_active(q, cx, false);
-            self.queues[close].coop_preempt = false;
-            self.set_active_queue(q, cx, close);
-            return Some(close);
+            return self.set_active_queue(q, cx, Some(close));
         }
         let queue = &self.queues[active];
         if cx.timers.is_pending(self.idle_slice_timer) {
@@ -51,21 +49,13 @@ impl Cfq {
             return None;
         }
         self.expire_active(q, cx, false);
-        self.get_next_queue(q, cx)
+        self.set_active_queue(q, cx, None)
     }
 
-    /// `cfq_get_next_queue`.
-    fn get_next_queue(&mut self, q: &Core, cx: &mut Cx<'_>) -> Option<QueueId> {
+    /// The next queue of the tree, unless it is to wait (`cfq_get_next_queue`).
+    pub(super) fn get_next_queue(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
         let first = self.service.first()?;
-        if self.must_wait_for_quiet(cx, first) {
-            return None;
-        }
-        let queue = &mut self.queues[first];
-        if !std::mem::take(&mut queue.coop_preempt) {
-            queue.coop = false;
-        }
-        self.set_active_queue(q, cx, first);
-        Some(first)
+        (!self.must_wait_for_quiet(cx, first)).then_some(first)
     }
 
     /// The idle class is not served within a tenth of a second of other I/O;
@@ -91,9 +81,9 @@ impl Cfq {
 
     /// How many requests of a queue may go now; none if it has to wait
     /// (`cfq_may_dispatch`).
-    pub(super) fn room(&self, cx: &mut Cx<'_>, id: QueueId) -> Option<u32> {
-        match self.room_or_why(self.clock.now(cx), id) {
-            Ok(room) => Some(room),
+    pub(super) fn may_dispatch(&self, cx: &mut Cx<'_>, id: QueueId) -> Option<u32> {
+        match self.allowed(self.clock.now(cx), id) {
+            Ok(nr) => Some(nr),
             Err(why) => {
                 let nobody = matches!(why, Why::SyncInFlight | Why::AsyncInFlight);
                 cx.waits(why, if nobody { 0 } else { self.queues[id].pid });
@@ -102,7 +92,8 @@ impl Cfq {
         }
     }
 
-    fn room_or_why(&self, now: u64, id: QueueId) -> Result<u32, Why> {
+    /// The same, or why it has to wait.
+    fn allowed(&self, now: u64, id: QueueId) -> Result<u32, Why> {
         let queue = &self.queues[id];
         if self.feat.drain_async && queue.idle_window && self.rq_in_driver[ASYNC] > 0 {
             return Err(Why::AsyncInFlight);
@@ -150,18 +141,12 @@ impl Cfq {
         })
     }
 
-    /// Whether so many requests end the slice of an async queue: up to 2.6.29
-    /// in one round, compared as int; then in the slice, as unsigned int
-    /// (`cfq_prio_to_maxrq`).
-    pub(super) fn exceeds_maxrq(&self, id: QueueId, moved: u32) -> bool {
+    /// Requests that end the turn of an async queue beside others, in the kernel's int
+    /// arithmetic (`cfq_prio_to_maxrq`).
+    pub(super) fn prio_to_maxrq(&self, id: QueueId) -> i32 {
         let level = i32::from(self.queues[id].prio.now.level.min(7));
         let base = self.set.slice_async_rq as i32;
-        let most = base.wrapping_mul(8 - level).wrapping_mul(2);
-        if self.feat.single_dispatch {
-            moved >= most as u32
-        } else {
-            i64::from(moved) >= i64::from(most)
-        }
+        base.wrapping_mul(8 - level).wrapping_mul(2)
     }
 
     /// Stops idling for a request.

@@ -48,7 +48,8 @@ impl Cfq {
     }
 
     /// A front merge moved the start of a waiting request (`cfq_reposition_rq_rb`).
-    pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+    pub(super) fn reposition(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let id = self.of_rq.queue(rq);
         self.queues[id].waiting.sort.remove(&mut self.nodes, rq);
         self.add_sorted(q, cx, id, rq);
     }

@@ -37,15 +37,21 @@ impl Cfq {
         u64::from(others.wrapping_mul(less as u32))
     }
 
-    fn key_of_idle_class(&self, now: u64, id: QueueId) -> u64 {
-        let last = self.service.last().filter(|&l| l != id);
-        let base = last.map_or(now, |l| self.queues[l].rb_key);
-        base.wrapping_add(self.set.idle_delay_jiffies)
-    }
-
-    fn new_key(&mut self, now: u64, id: QueueId) -> u64 {
+    /// Key of a queue in front of all others of its class, or one that uses up what was
+    /// left of its slice.
+    fn new_key(&mut self, now: u64, id: QueueId, front: bool) -> u64 {
         if self.queues[id].prio.is_idle_class() && !self.feat.idle_class_waits {
-            return self.key_of_idle_class(now, id);
+            let last = self.service.last().filter(|&l| l != id);
+            let base = last.map_or(now, |l| self.queues[l].rb_key);
+            return base.wrapping_add(self.set.idle_delay_jiffies);
+        }
+        if front && self.feat.front_is_relative {
+            let first = self.service.first();
+            let base = first.map_or(now, |f| self.queues[f].rb_key);
+            return base.wrapping_sub(self.set.second_jiffies);
+        }
+        if front {
+            return 0;
         }
         let rest = std::mem::take(&mut self.queues[id].slice_resid) as u64;
         let key = self.slice_offset(id).wrapping_add(now);
@@ -56,8 +62,10 @@ impl Cfq {
         }
     }
 
-    /// `cfq_service_tree_add`.
-    fn file(&mut self, id: QueueId, key: u64) {
+    /// Puts a busy queue where it belongs, or first of its class
+    /// (`cfq_service_tree_add`).
+    pub(super) fn service_tree_add(&mut self, now: u64, id: QueueId, front: bool) {
+        let key = self.new_key(now, id, front);
         if self.queues[id].filed.is_some() {
             if self.queues[id].rb_key == key {
                 return;
@@ -71,24 +79,9 @@ impl Cfq {
     /// Sorts a busy queue anew (`cfq_resort_rr_list`).
     fn resort(&mut self, q: &Core, now: u64, id: QueueId) {
         if self.queues[id].on_rr {
-            let key = self.new_key(now, id);
-            self.file(id, key);
+            self.service_tree_add(now, id, false);
             self.file_position(q, id);
         }
-    }
-
-    /// Sorts a preempting queue before all others of its class.
-    pub(super) fn file_in_front(&mut self, now: u64, id: QueueId) {
-        let key = if self.queues[id].prio.is_idle_class() && !self.feat.idle_class_waits {
-            self.key_of_idle_class(now, id)
-        } else if self.feat.front_is_relative {
-            let first = self.service.first();
-            let base = first.map_or(now, |f| self.queues[f].rb_key);
-            base.wrapping_sub(self.set.second_jiffies)
-        } else {
-            0
-        };
-        self.file(id, key);
     }
 
     /// A queue got its first request (`cfq_add_cfqq_rr`).
@@ -116,10 +109,18 @@ impl Cfq {
         self.unfile_position(id);
     }
 
-    /// Starts a slice; its end stays open until the first completion
-    /// (`__cfq_set_active_queue`).
-    pub(super) fn set_active_queue(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+    /// Makes a queue the active one, or the next of the tree. Its slice starts; the end
+    /// stays open until the first completion (`cfq_set_active_queue`).
+    pub(super) fn set_active_queue(
+        &mut self,
+        q: &Core,
+        cx: &mut Cx<'_>,
+        chosen: Option<QueueId>,
+    ) -> Option<QueueId> {
+        let id = chosen.or_else(|| self.get_next_queue(cx))?;
         let queue = &mut self.queues[id];
+        let keeps_coop = std::mem::take(&mut queue.coop_preempt) || chosen.is_some();
+        queue.coop &= keeps_coop;
         q.message(cx, format_args!("cfq{} set_active", queue.pid));
         queue.slice_end = 0;
         queue.slice_dispatch = 0;
@@ -135,6 +136,7 @@ impl Cfq {
             self.cancel_idle_timer(cx);
         }
         self.cancel_idle_class_timer(cx);
+        Some(id)
     }
 
     /// The first completion of a slice: it ends a slice's length from now
@@ -151,7 +153,7 @@ impl Cfq {
     }
 
     /// Whether a slice is over. One without a completion is not (`cfq_slice_used`).
-    pub(super) fn slice_used(&self, now: u64, id: QueueId) -> bool {
+    pub(super) fn slice_used(&self, id: QueueId, now: u64) -> bool {
         let queue = &self.queues[id];
         !queue.slice_new && self.clock.reached(now, queue.slice_end)
     }
