@@ -9,33 +9,6 @@ use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
 
 impl Cfq {
-    /// Looks at the depth of a device that has much to do: whether it takes
-    /// more than one request at a time. Undecided counts as yes
-    /// (`cfq_update_hw_tag`).
-    pub(super) fn update_hw_tag(&mut self) {
-        /// Requests, waiting or at the device, that are much.
-        const BUSY: u32 = 5;
-        const SAMPLES: u32 = 50;
-        self.hw_tag_est_depth = self.hw_tag_est_depth.max(self.rq_in_driver);
-        if self.hw_tag == 1 || (self.rq_queued <= BUSY && self.rq_in_driver <= BUSY) {
-            return;
-        }
-        if let Some(id) = self.active {
-            let queue = &self.queues[id];
-            if queue.idle_window
-                && queue.dispatched + queue.waiting.sort.len() < BUSY
-                && self.rq_in_driver < BUSY
-            {
-                return;
-            }
-        }
-        if self.hw_tag_samples < SAMPLES {
-            self.hw_tag_samples += 1;
-            return;
-        }
-        self.hw_tag = i8::from(self.hw_tag_est_depth >= BUSY);
-    }
-
     /// A request finished (`cfq_completed_request`).
     pub(super) fn completed_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let id = self.of_rq.queue(rq);

@@ -46,11 +46,11 @@ impl Cfq {
         let task = q.rqs[rq].task;
         let sync = q.rqs[rq].is_sync();
         self.enter_context(q, cx, task);
-        let queue = self.queue_for(q, cx, task, sync);
-        self.queues[queue].allocated += 1;
-        self.queues[queue].refs += 1;
-        let group = self.queues[queue].group;
-        self.of_rq.bind(rq, queue);
+        let id = self.queue_for(q, cx, task, sync);
+        self.queues[id].allocated += 1;
+        self.queues[id].refs += 1;
+        let group = self.queues[id].group;
+        self.of_rq.bind(rq, id);
         self.of_rq[rq].group = group;
     }
 
@@ -87,12 +87,12 @@ impl Cfq {
     /// takes the new one when it is next looked at (`changed_ioprio`).
     fn changed_ioprio(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) {
         if let Some(old) = self.contexts[task].queues[ASYNC] {
-            let new = self.async_queue(q, cx, task);
+            let new = self.get_queue(q, cx, task, false);
             self.contexts[task].queues[ASYNC] = Some(new);
             self.put_queue(q, cx, old);
         }
-        if let Some(queue) = self.contexts[task].queues[SYNC] {
-            self.queues[queue].prio_changed = true;
+        if let Some(id) = self.contexts[task].queues[SYNC] {
+            self.queues[id].prio_changed = true;
         }
     }
 
@@ -111,29 +111,35 @@ impl Cfq {
     /// The queue for a new request, after the merges and splits that are due.
     fn queue_for(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
         let side = usize::from(sync);
-        if let Some(queue) = self.contexts[task].queues[side] {
-            let kept = if self.queues[queue].coop && self.queues[queue].split {
-                self.split(q, cx, task, queue)
+        if let Some(id) = self.contexts[task].queues[side] {
+            let kept = if self.queues[id].coop && self.queues[id].split {
+                self.split(q, cx, task, id)
             } else {
-                Some(queue)
+                Some(id)
             };
-            if let Some(queue) = kept {
-                return match self.queues[queue].new_queue {
-                    Some(target) => self.follow(q, cx, task, queue, target),
-                    None => queue,
+            if let Some(id) = kept {
+                return match self.queues[id].new_queue {
+                    Some(target) => self.follow(q, cx, task, id, target),
+                    None => id,
                 };
             }
         }
-        let queue = if sync {
+        let id = self.get_queue(q, cx, task, sync);
+        self.contexts[task].queues[side] = Some(id);
+        id
+    }
+
+    /// A queue for the requests of a task, held once more (`cfq_get_queue`): a new one,
+    /// or the async one of its priority.
+    fn get_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId, sync: bool) -> QueueId {
+        let id = if sync {
             let group = self.group_of(cx, task);
-            let queue = self.new_queue(q, cx, task, true, group);
-            self.queues[queue].refs += 1;
-            queue
+            self.new_queue(q, cx, task, true, group)
         } else {
             self.async_queue(q, cx, task)
         };
-        self.contexts[task].queues[side] = Some(queue);
-        queue
+        self.queues[id].refs += 1;
+        id
     }
 
     fn group_of(&mut self, cx: &Cx<'_>, task: TaskId) -> GroupId {
@@ -141,8 +147,8 @@ impl Cfq {
         self.groups.learn(cx.tasks, group)
     }
 
-    /// The shared async queue for a task, with a reference for its context
-    /// (`cfq_get_queue`).
+    /// The async queue of the task's priority, made at first use and kept
+    /// (`cfq_async_queue_prio`).
     fn async_queue(&mut self, q: &Core, cx: &mut Cx<'_>, task: TaskId) -> QueueId {
         let group = if self.feat.async_per_group {
             self.group_of(cx, task)
@@ -158,17 +164,13 @@ impl Cfq {
             _ => prio::of_task(ioc, true),
         };
         let slot = prio::async_slot(prio);
-        let queue = match self.groups[group].async_queues[slot] {
-            Some(queue) => queue,
-            None => {
-                let queue = self.new_queue(q, cx, task, false, group);
-                self.queues[queue].refs += 1;
-                self.groups[group].async_queues[slot] = Some(queue);
-                queue
-            }
-        };
-        self.queues[queue].refs += 1;
-        queue
+        if let Some(id) = self.groups[group].async_queues[slot] {
+            return id;
+        }
+        let id = self.new_queue(q, cx, task, false, group);
+        self.queues[id].refs += 1;
+        self.groups[group].async_queues[slot] = Some(id);
+        id
     }
 
     /// `cfq_find_alloc_queue`.
@@ -181,10 +183,10 @@ impl Cfq {
         group: GroupId,
     ) -> QueueId {
         let pid = cx.tasks.get(task).pid;
-        let queue = self.queues.insert(Queue::new(pid, sync, group));
-        self.refresh_prio(cx, queue, task);
-        self.say(q, cx, queue, format_args!("alloced"));
-        queue
+        let id = self.queues.insert(Queue::new(pid, sync, group));
+        self.refresh_prio(cx, id, task);
+        self.say(q, cx, id, format_args!("alloced"));
+        id
     }
 
     /// Takes the priority of `task` if the queue's is out of date
@@ -226,20 +228,20 @@ impl Cfq {
         };
         context.alive = false;
         for side in [ASYNC, SYNC] {
-            if let Some(queue) = self.contexts[task].queues[side].take() {
-                self.leave(q, cx, queue);
+            if let Some(id) = self.contexts[task].queues[side].take() {
+                self.leave(q, cx, id);
             }
         }
     }
 
     /// A process of a queue is gone (`cfq_exit_cfqq`).
-    fn leave(&mut self, q: &mut Core, cx: &mut Cx<'_>, queue: QueueId) {
-        if self.active == Some(queue) {
-            self.expire(q, cx, queue, false);
+    fn leave(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
+        if self.active == Some(id) {
+            self.expire(q, cx, id, false);
             self.schedule_dispatch(q, cx);
         }
-        self.drop_redirects(q, cx, queue);
-        self.put_queue(q, cx, queue);
+        self.drop_redirects(q, cx, id);
+        self.put_queue(q, cx, id);
     }
 
     /// Drops a reference (`cfq_put_queue`).
@@ -258,9 +260,9 @@ impl Cfq {
 
     /// A request is freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
-        let (queue, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
-        self.queues[queue].allocated -= 1;
-        self.put_queue(q, cx, queue);
+        let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        self.queues[id].allocated -= 1;
+        self.put_queue(q, cx, id);
     }
 
     /// kblockd is to run the queue, if anybody waits (`cfq_schedule_dispatch`).

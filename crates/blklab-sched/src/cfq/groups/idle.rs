@@ -159,14 +159,8 @@ impl Cfq {
 
     /// A request came for the active queue, which CFQ idles for. A large one,
     /// or one beside others, is dispatched at once; a small one may be merged
-    /// with the next (`cfq_rq_enqueued`).
-    pub(super) fn request_enqueued(
-        &mut self,
-        q: &mut Core,
-        cx: &mut Cx<'_>,
-        id: QueueId,
-        rq: RqId,
-    ) {
+    /// with the next.
+    pub(super) fn awaited_came(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
         if q.rqs[rq].nr_sectors > PAGE_SECTORS || self.busy_queues > 1 {
             self.cancel_idle_timer(cx);
             self.queues[id].turn.wait_request = false;

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests enter and leave their queues, with the statistics kept of each.
+//! Requests enter and leave their queues.
 
 use super::Cfq;
-use super::group::Think;
 use super::queue::QueueId;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
-use blklab_types::{Bio, TaskId};
-
-/// Waiting requests that make a queue deep.
-const DEEP: u32 = 4;
+use blklab_types::Bio;
 
 impl Cfq {
     /// A request enters its queue (`cfq_insert_request`).
@@ -21,17 +17,24 @@ impl Cfq {
         self.of_rq[rq].fifo_time = self.clock.now(cx).wrapping_add(expire);
         self.queues[id].waiting.fifo.push_back(&mut q.rqs, rq);
         self.add_sorted(q, cx, id, rq);
+        self.request_enqueued(q, cx, id, rq);
+    }
+
+    /// What a new request tells of its process, and does to the slice that runs
+    /// (`cfq_rq_enqueued`).
+    fn request_enqueued(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+        let task = q.rqs[rq].task;
         self.rq_queued += 1;
         if q.rqs[rq].flags.has(self.boost_flag()) {
             self.queues[id].prio_pending += 1;
         }
-        self.note_think(cx, id, q.rqs[rq].task);
+        self.note_think(cx, id, task);
         self.note_seek(q, id, rq);
-        self.update_idle_window(q, cx, id, q.rqs[rq].task);
+        self.update_idle_window(q, cx, id, task);
         self.queues[id].last_pos = q.rqs[rq].end();
         if self.active == Some(id) {
             if self.queues[id].turn.wait_request {
-                self.request_enqueued(q, cx, id, rq);
+                self.awaited_came(q, cx, id, rq);
             }
         } else if self.should_preempt(q, cx, id, rq) {
             self.preempt_queue(q, cx, id);
@@ -109,66 +112,9 @@ impl Cfq {
         }
     }
 
-    /// `cfq_update_io_thinktime`.
-    fn note_think(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
-        let now = self.clock.now(cx);
-        let idle = self.set.slice_idle;
-        if !self.feat.tree_think_time {
-            add_think(&mut self.contexts[task].think, now, idle);
-            return;
-        }
-        if self.queues[id].sync {
-            add_think(&mut self.contexts[task].think, now, idle);
-            if let Some(place) = self.queues[id].filed {
-                add_think(&mut self.tree_mut(place).think, now, idle);
-            }
-        }
-        if cx.tasks.has_groups() {
-            let group_idle = self.group_idle(cx);
-            let group = self.queues[id].group;
-            add_think(&mut self.groups[group].think, now, group_idle);
-        }
-    }
-
-    /// Decides whether CFQ idles for the queue's next request
-    /// (`cfq_update_idle_window`).
-    fn update_idle_window(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId, task: TaskId) {
-        let queue = &self.queues[id];
-        if !queue.sync || queue.prio.is_idle_class() {
-            return;
-        }
-        let deep = queue.deep || queue.waiting.sort.len() >= DEEP;
-        let next_is_last = self.feat.noidle_in_window
-            && queue
-                .waiting
-                .next_rq
-                .is_some_and(|next| self.is_noidle(q, next));
-        let seeks = self.is_seeky(id) && (self.feat.seek_history || queue.seeks.is_valid());
-        let think = &self.contexts[task].think.time;
-        let window =
-            if next_is_last || !self.is_alive(task) || self.set.slice_idle == 0 || (!deep && seeks)
-            {
-                false
-            } else if think.is_valid() {
-                think.mean <= self.set.slice_idle
-            } else {
-                queue.idle_window
-            };
-        self.queues[id].deep = deep;
-        if window != self.queues[id].idle_window {
-            self.say(q, cx, id, format_args!("idle={}", u8::from(window)));
-            self.queues[id].idle_window = window;
-        }
-    }
-
     /// A request that waits in front of which a bio fits (`cfq_find_rq_fmerge`).
     pub(super) fn front_candidate(&self, q: &Core, bio: &Bio) -> Option<RqId> {
         let id = self.queue_of(bio.task, bio.is_sync())?;
         self.queues[id].waiting.front_merge(&self.nodes, q, bio)
     }
-}
-
-fn add_think(think: &mut Think, now: u64, idle: u64) {
-    let elapsed = now.wrapping_sub(think.last_end);
-    think.time.add(elapsed.min(idle.wrapping_mul(2)));
 }

@@ -11,12 +11,13 @@
 //!        └─ group (virtual time) ─ class ─ kind (oldest) ─ queue (key)
 //! ```
 
-mod close;
 mod complete;
 mod context;
+mod cooperators;
 mod dispatch;
 mod features;
 mod group;
+mod habits;
 mod idle;
 mod insert;
 mod preempt;

@@ -90,7 +90,7 @@ impl Cfq {
             let group = self.queues[new].group;
             self.groups[group].saved = None;
         }
-        self.sort_queue(cx, new, true);
+        self.service_tree_add(cx, new, true);
         let queue = &mut self.queues[new];
         queue.slice_end = 0;
         queue.slice_new = true;

@@ -96,7 +96,7 @@ impl Cfq {
 
     /// Puts a busy queue where it belongs, or first with `front`
     /// (`cfq_service_tree_add`).
-    pub(super) fn sort_queue(&mut self, cx: &Cx<'_>, id: QueueId, front: bool) {
+    pub(super) fn service_tree_add(&mut self, cx: &Cx<'_>, id: QueueId, front: bool) {
         let moved = self.isolate(id);
         let place = self.place_of(id);
         let key = self.new_key(cx, id, place, front);
@@ -180,7 +180,7 @@ impl Cfq {
     /// Sorts a queue anew if it is busy (`cfq_resort_rr_list`).
     pub(super) fn resort(&mut self, q: &Core, cx: &Cx<'_>, id: QueueId) {
         if self.queues[id].on_rr {
-            self.sort_queue(cx, id, false);
+            self.service_tree_add(cx, id, false);
             self.file_position(q, id);
         }
     }

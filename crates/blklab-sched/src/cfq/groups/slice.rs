@@ -75,7 +75,7 @@ impl Cfq {
         cx: &mut Cx<'_>,
         chosen: Option<QueueId>,
     ) -> Option<QueueId> {
-        self.active = chosen.or_else(|| self.next_queue());
+        self.active = chosen.or_else(|| self.get_next_queue());
         let id = self.active?;
         if self.feat.long_messages {
             let (class, kind) = (self.serving.class as u8, self.serving.kind as u8);

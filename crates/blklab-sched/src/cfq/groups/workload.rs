@@ -143,7 +143,7 @@ impl Cfq {
     }
 
     /// The queue that is next in the workload served (`cfq_get_next_queue`).
-    pub(super) fn next_queue(&self) -> Option<QueueId> {
+    pub(super) fn get_next_queue(&self) -> Option<QueueId> {
         if self.rq_queued == 0 {
             return None;
         }

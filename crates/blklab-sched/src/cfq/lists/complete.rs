@@ -29,7 +29,7 @@ impl Cfq {
             self.contexts[info.task].last_end_request = now;
         }
         if self.feat.idles_at_completion && self.active == Some(id) {
-            if self.slice_used(cx, id) {
+            if self.slice_used(id, self.clock.now(cx)) {
                 self.expire(cx, id, false);
             } else if info.sync
                 && self.queues[id].waiting.is_empty()

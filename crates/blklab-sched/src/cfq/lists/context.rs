@@ -2,17 +2,18 @@
 //! What is known about a process: its queues, its priority when last looked
 //! at, and its habits. Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
 
-use super::Cfq;
-use super::features::{DepthRule, SyncFlag};
+use super::features::SyncFlag;
 use super::queue::QueueId;
-use crate::cfq::prio;
+use super::{Cfq, OfRequest};
+use crate::cfq::{IS_BOUND, prio};
 use crate::history::{SeekDistance, ThinkTime};
-use blklab_block::Cx;
-use blklab_block::sq::MayQueue;
+use blklab_block::sq::{Core, MayQueue};
+use blklab_block::{Cx, RqId};
 use blklab_types::{Bio, BioFlags, IoPrio, Op, TaskId};
 
-/// Mean distance in sectors from which a process is seeky.
-const SEEKY_SECTORS: u64 = 128 * 1024;
+/// Requests in the pool for each that a queue may hold before its freed ones
+/// wake nobody.
+const POOL_SHARES: u32 = 4;
 
 /// One process on this device (`struct cfq_io_context`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,19 +26,9 @@ pub(super) struct Context {
     ioprio: IoPrio,
     pub(super) last_end_request: u64,
     /// End of its last sync request in sectors.
-    last_request_pos: u64,
-    think: ThinkTime,
-    seek: SeekDistance,
-}
-
-impl Context {
-    pub(super) fn is_seeky(&self) -> bool {
-        self.seek.mean > SEEKY_SECTORS
-    }
-
-    pub(super) fn is_known_seeky(&self) -> bool {
-        self.seek.is_valid() && self.is_seeky()
-    }
+    pub(super) last_request_pos: u64,
+    pub(super) think: ThinkTime,
+    pub(super) seek: SeekDistance,
 }
 
 impl Cfq {
@@ -100,6 +91,44 @@ impl Cfq {
         }
     }
 
+    /// Binds a new request to the queue of its task (`cfq_set_request`).
+    pub(super) fn bind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
+        self.enter_context(cx, bio.task);
+        self.changed_ioprio(cx, bio.task);
+        let own = self.goes_to_own(bio.op, bio.flags);
+        let id = self.queue_for(cx, bio.task, own);
+        self.hold_queue(id);
+        self.queues[id].allocated[q.rqs[rq].data_dir()] += 1;
+        let sync = self.counts_as_sync(bio.op, bio.flags);
+        self.of_rq.bind(rq, id);
+        self.of_rq[rq] = OfRequest {
+            task: bio.task,
+            sync,
+        };
+    }
+
+    /// A request is about to be freed (`cfq_put_request`).
+    pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
+        let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        self.queues[id].allocated[q.rqs[rq].data_dir()] -= 1;
+        if self.feat.tunes_pool {
+            let most = q.limits.nr_requests / POOL_SHARES;
+            q.wake_requested = self.queues[id].allocated.map(|n| n <= most);
+        }
+        self.put_queue(cx, id);
+    }
+
+    /// The queue of a request that a task allocates.
+    fn queue_for(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
+        let slot = usize::from(own && !self.feat.one_queue_per_context);
+        if let Some(id) = self.enter_context(cx, task).queues[slot] {
+            return id;
+        }
+        let id = self.get_queue(cx, task, own);
+        self.contexts[task].queues[slot] = Some(id);
+        id
+    }
+
     /// Gives a queue the priority of the task, if it is due to be changed
     /// (`cfq_init_prio_data`).
     pub(super) fn refresh_prio(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId) {
@@ -125,36 +154,5 @@ impl Cfq {
             self.resort(id, false);
         }
         self.queues[id].turn.may_queue()
-    }
-
-    /// Think time, seek distance and idle window at a sync request
-    /// (`cfq_update_io_thinktime`, `cfq_update_io_seektime`, `cfq_update_idle_window`).
-    pub(super) fn learn(&mut self, cx: &Cx<'_>, id: QueueId, task: TaskId, sector: u64, end: u64) {
-        let context = &mut self.contexts[task];
-        let elapsed = self.clock.now(cx).wrapping_sub(context.last_end_request);
-        context
-            .think
-            .add(elapsed.min(2 * self.set.slice_idle_jiffies));
-        if self.feat.seek_stats {
-            context.seek.add(sector.abs_diff(context.last_request_pos));
-        }
-        context.last_request_pos = end;
-        let too_deep = match self.feat.depth_rule {
-            DepthRule::None => false,
-            DepthRule::AllQueues => self.hw_tag,
-            DepthRule::SeekyProcesses => self.hw_tag && context.is_seeky(),
-        };
-        let idle = self.set.slice_idle_jiffies;
-        let window = if !context.alive || idle == 0 || too_deep {
-            Some(false)
-        } else {
-            context
-                .think
-                .is_valid()
-                .then_some(context.think.mean <= idle)
-        };
-        if let Some(window) = window {
-            self.queues[id].idle_window = window;
-        }
     }
 }

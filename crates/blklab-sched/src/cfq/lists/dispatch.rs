@@ -19,14 +19,13 @@ impl Cfq {
             if previous == Some(id) {
                 break;
             }
-            if !self.queues[id].idle_window && self.is_too_deep() {
-                cx.waits(Why::Quantum, self.pid_of(cx, id));
+            if !self.may_dispatch(cx, id) {
                 break;
             }
             let queue = &mut self.queues[id];
             queue.turn.must_dispatch = false;
             queue.turn.wait_request = false;
-            self.cancel_timer(cx, self.idle_slice_timer);
+            self.cancel_idle_timer(cx);
             moved += self.serve_round(q, cx, id);
             if self.feat.one_queue_per_call
                 || (self.queues[id].idle_window && self.active.is_some())
@@ -38,16 +37,23 @@ impl Cfq {
         moved
     }
 
-    /// Whether `max_depth` requests are at the device.
-    fn is_too_deep(&self) -> bool {
-        self.feat.max_depth && self.rq_in_driver >= self.set.max_depth
+    /// Whether a queue may have more requests at the device, as far as that is limited
+    /// (`cfq_dispatch_requests`, later `cfq_may_dispatch`): beyond `max_depth` only one
+    /// that is idled for.
+    fn may_dispatch(&self, cx: &mut Cx<'_>, id: QueueId) -> bool {
+        let is_deep = self.feat.max_depth && self.rq_in_driver >= self.set.max_depth;
+        let may = self.queues[id].idle_window || !is_deep;
+        if !may {
+            cx.waits(Why::Quantum, self.pid_of(cx, id));
+        }
+        may
     }
 
     /// The queue to serve now; none while one is waited for (`cfq_select_queue`).
     fn select_queue(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
         if let Some(id) = self.active {
             let queue = &self.queues[id];
-            if queue.turn.must_dispatch || !self.slice_used(cx, id) {
+            if queue.turn.must_dispatch || !self.slice_used(id, self.clock.now(cx)) {
                 if !queue.waiting.is_empty() {
                     return Some(id);
                 }
@@ -68,7 +74,7 @@ impl Cfq {
             }
             self.expire(cx, id, false);
         }
-        self.get_next_queue(cx)
+        self.set_active_queue(cx, None)
     }
 
     /// Moves up to a quantum of requests of the active queue

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A new request: its place in its queue, and whether it starts the driver.
+//! A new request: its place in its queue, and what it does to the slice that runs.
 //! Source: block/cfq-iosched.c of 2.6.16 to 2.6.20.
 
 use super::Cfq;
-use super::features::Preemption;
 use super::queue::QueueId;
 use blklab_block::sq::Core;
 use blklab_block::{Cx, RqId};
-use blklab_types::BioFlags;
+use blklab_types::{Bio, BioFlags};
 
 impl Cfq {
     /// A request enters its queue (`cfq_insert_request`).
@@ -22,12 +21,10 @@ impl Cfq {
         }
         self.rechoose(q, rq);
         if info.sync {
-            let (sector, end) = (q.rqs[rq].sector, q.rqs[rq].end());
-            self.learn(cx, id, info.task, sector, end);
-            self.request_enqueued(q, cx, rq);
+            self.request_enqueued(q, cx, id, rq);
         } else if self.feat.async_ends_wait
             && self.active_task == Some(info.task)
-            && self.cancel_timer(cx, self.idle_slice_timer)
+            && self.cancel_idle_timer(cx)
         {
             self.expire_active(cx, false);
             q.run_requested = true;
@@ -56,74 +53,56 @@ impl Cfq {
         self.queues[id].waiting.next_rq = next;
     }
 
-    /// A sync request was added: its queue is waited for, or preempts
+    /// What a new sync request tells of its process, and does to the slice that runs
     /// (`cfq_crq_enqueued`).
-    fn request_enqueued(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let id = self.of_rq.queue(rq);
+    fn request_enqueued(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId) {
+        let task = self.of_rq[rq].task;
+        self.note_think(cx, task);
+        self.note_seek(q, task, rq);
+        self.contexts[task].last_request_pos = q.rqs[rq].end();
+        self.update_idle_window(id, task);
         if self.active == Some(id) {
             if self.queues[id].turn.wait_request {
-                self.queues[id].turn.must_dispatch = true;
-                self.cancel_timer(cx, self.idle_slice_timer);
-                q.run_requested = true;
+                self.awaited_came(q, cx, id);
             }
-        } else if self.should_preempt(q, rq) {
+        } else if self.should_preempt(q, id, rq) {
             self.preempt_queue(cx, id);
             self.queues[id].turn.must_dispatch = true;
             q.run_requested = true;
         }
     }
 
-    /// Whether a sync request of a queue that is not active takes the disk
-    /// away from the active one. As only the active queue is ever waited for,
-    /// in effect only the idle class loses it (`cfq_should_preempt`).
-    fn should_preempt(&self, q: &Core, rq: RqId) -> bool {
-        let new = &self.queues[self.of_rq.queue(rq)];
-        if new.prio.is_idle_class() {
-            return false;
+    /// A request came for the active queue, which CFQ idles for.
+    fn awaited_came(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
+        self.queues[id].turn.must_dispatch = true;
+        self.cancel_idle_timer(cx);
+        q.run_requested = true;
+    }
+
+    /// A request grew at its front (`cfq_reposition_crq_rb`).
+    pub(super) fn reposition(&mut self, q: &mut Core, rq: RqId) {
+        let id = self.of_rq.queue(rq);
+        if self.feat.chooses_after_dispatch && self.queues[id].waiting.next_rq == Some(rq) {
+            let next = self.find_next_rq(q, id, rq);
+            self.queues[id].waiting.next_rq = next;
         }
-        let Some(active) = self.active.map(|a| &self.queues[a]) else {
-            return self.feat.preemption == Preemption::ExpiresItself;
+        let tree = &mut self.queues[id].waiting.sort;
+        tree.remove(&mut self.nodes, rq);
+        self.add_sorted(q, rq);
+        if self.feat.chooses_after_dispatch {
+            self.rechoose(q, rq);
+        }
+    }
+
+    /// A waiting request of the submitter's queue behind the bio
+    /// (`cfq_find_rq_fmerge`).
+    pub(super) fn front_candidate(&self, q: &Core, cx: &Cx<'_>, bio: &Bio) -> Option<RqId> {
+        let id = if self.feat.front_merge_in_own_queue {
+            self.own_queue(bio.task)?
+        } else {
+            let own = self.goes_to_own(bio.op, bio.flags);
+            self.find_queue(cx, bio.task, own)?
         };
-        if active.prio.is_idle_class() {
-            return true;
-        }
-        if !new.turn.wait_request || new.slice_resid < self.set.slice_idle_jiffies {
-            return false;
-        }
-        let meta =
-            self.feat.metadata && q.rqs[rq].flags.has(BioFlags::META) && active.meta_pending == 0;
-        !active.is_sync() || meta
-    }
-
-    /// `cfq_preempt_queue`.
-    fn preempt_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
-        match self.feat.preemption {
-            Preemption::ExpiresItself | Preemption::TakesOver => {
-                self.refile_current();
-                self.grant_half_slice(cx, id);
-                if self.feat.preemption == Preemption::ExpiresItself {
-                    self.expire(cx, id, true);
-                } else {
-                    self.expire_active(cx, true);
-                }
-                self.set_active_queue(cx, Some(id));
-            }
-            Preemption::NextInLine => {
-                self.expire_active(cx, true);
-                self.move_to_front(id);
-                self.grant_half_slice(cx, id);
-            }
-        }
-    }
-
-    /// A queue that preempts without a slice left gets half a slice, which
-    /// its activation takes away again.
-    fn grant_half_slice(&mut self, cx: &Cx<'_>, id: QueueId) {
-        let half = (self.prio_to_slice(id) as i64 / 2) as u64;
-        let queue = &mut self.queues[id];
-        if queue.slice_resid == 0 {
-            queue.slice_resid = half;
-        }
-        queue.slice_end = self.clock.now(cx).wrapping_add(queue.slice_resid);
+        self.queues[id].waiting.front_merge(&self.nodes, q, bio)
     }
 }

@@ -9,7 +9,9 @@ mod complete;
 mod context;
 mod dispatch;
 mod features;
+mod habits;
 mod insert;
+mod preempt;
 mod queue;
 mod roundrobin;
 mod sequence;
@@ -25,17 +27,12 @@ use self::roundrobin::RoundRobin;
 use self::settings::Settings;
 use crate::Build;
 use crate::bound::Bound;
-use crate::cfq::IS_BOUND;
 use crate::cfq::clock::Clock;
 use blklab_block::sq::{Core, Elevator, MayQueue};
 use blklab_block::{Cx, Merge, RqId, TreeNodes};
 use blklab_engine::TimerId;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, IdVec, Slab, TaskId};
-
-/// Requests in the pool for each that a queue may hold before its freed ones
-/// wake nobody.
-const POOL_SHARES: u32 = 4;
 
 /// What belongs to a request (`struct cfq_rq`).
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,17 +97,6 @@ impl Cfq {
             idle_class_timer: b.timers.register("idle_class_timer"),
         }
     }
-
-    /// The queue of a request that a task allocates.
-    fn queue_for(&mut self, cx: &mut Cx<'_>, task: TaskId, own: bool) -> QueueId {
-        let slot = usize::from(own && !self.feat.one_queue_per_context);
-        if let Some(id) = self.enter_context(cx, task).queues[slot] {
-            return id;
-        }
-        let id = self.get_queue(cx, task, own);
-        self.contexts[task].queues[slot] = Some(id);
-        id
-    }
 }
 
 impl Elevator for Cfq {
@@ -137,13 +123,7 @@ impl Elevator for Cfq {
     }
 
     fn find_front_merge(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
-        let id = if self.feat.front_merge_in_own_queue {
-            self.own_queue(bio.task)?
-        } else {
-            let own = self.goes_to_own(bio.op, bio.flags);
-            self.find_queue(cx, bio.task, own)?
-        };
-        self.queues[id].waiting.front_merge(&self.nodes, q, bio)
+        self.front_candidate(q, cx, bio)
     }
 
     fn allow_merge(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
@@ -155,19 +135,8 @@ impl Elevator for Cfq {
     }
 
     fn merged(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId, side: Merge) {
-        if side != Merge::Front {
-            return;
-        }
-        let id = self.of_rq.queue(rq);
-        if self.feat.chooses_after_dispatch && self.queues[id].waiting.next_rq == Some(rq) {
-            let next = self.find_next_rq(q, id, rq);
-            self.queues[id].waiting.next_rq = next;
-        }
-        let tree = &mut self.queues[id].waiting.sort;
-        tree.remove(&mut self.nodes, rq);
-        self.add_sorted(q, rq);
-        if self.feat.chooses_after_dispatch {
-            self.rechoose(q, rq);
+        if side == Merge::Front {
+            self.reposition(q, rq);
         }
     }
 
@@ -201,28 +170,11 @@ impl Elevator for Cfq {
     }
 
     fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
-        self.enter_context(cx, bio.task);
-        self.changed_ioprio(cx, bio.task);
-        let own = self.goes_to_own(bio.op, bio.flags);
-        let queue = self.queue_for(cx, bio.task, own);
-        self.hold_queue(queue);
-        self.queues[queue].allocated[q.rqs[rq].data_dir()] += 1;
-        let sync = self.counts_as_sync(bio.op, bio.flags);
-        self.of_rq.bind(rq, queue);
-        self.of_rq[rq] = OfRequest {
-            task: bio.task,
-            sync,
-        };
+        self.bind(q, cx, rq, bio);
     }
 
     fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
-        let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
-        self.queues[id].allocated[q.rqs[rq].data_dir()] -= 1;
-        if self.feat.tunes_pool {
-            let most = q.limits.nr_requests / POOL_SHARES;
-            q.wake_requested = self.queues[id].allocated.map(|n| n <= most);
-        }
-        self.put_queue(cx, id);
+        self.unbind(q, cx, rq);
     }
 
     fn exit_task(&mut self, _: &mut Core, cx: &mut Cx<'_>, task: TaskId) {

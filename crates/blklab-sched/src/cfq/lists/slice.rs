@@ -25,7 +25,7 @@ impl Cfq {
     }
 
     /// Stops a timer; false if it was not set.
-    pub(super) fn cancel_timer(&self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+    fn cancel_timer(&self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
         let was_set = cx.timers.cancel(timer);
         if was_set {
             cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(timer));
@@ -33,43 +33,50 @@ impl Cfq {
         was_set
     }
 
-    /// A queue becomes active. It stays on its list (`__cfq_set_active_queue`).
-    pub(super) fn set_active_queue(&mut self, cx: &mut Cx<'_>, id: Option<QueueId>) {
-        if let Some(id) = id {
-            self.cancel_timer(cx, self.idle_class_timer);
-            let queue = &mut self.queues[id];
-            queue.slice_end = 0;
-            queue.slice_resid = 0;
-            queue.turn.must_alloc_slice = false;
-            queue.turn.fifo_expire = false;
-        }
-        self.active = id;
+    /// Stops idling for a request; false if CFQ does not.
+    pub(super) fn cancel_idle_timer(&self, cx: &mut Cx<'_>) -> bool {
+        self.cancel_timer(cx, self.idle_slice_timer)
     }
 
-    /// The next queue becomes active. The idle class has to wait until the
-    /// disk has been quiet for a while (`cfq_get_next_queue`).
-    pub(super) fn get_next_queue(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
-        let mut next = self.rr.next(self.feat.busy_queues_serve);
-        if next.is_none()
-            && let Some(id) = self.rr.next_idle_class()
-        {
-            let quiet = self.last_end_request + self.set.idle_grace_jiffies;
-            if self.clock.after(quiet, self.clock.now(cx)) {
-                self.arm_timer(cx, self.idle_class_timer, quiet);
-                cx.waits(Why::IdleClass, self.pid_of(cx, id));
-            } else {
-                next = Some(id);
-            }
+    /// Makes a queue the active one, or the next of the lists. It stays on its list
+    /// (`__cfq_set_active_queue`).
+    pub(super) fn set_active_queue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        chosen: Option<QueueId>,
+    ) -> Option<QueueId> {
+        self.active = chosen.or_else(|| self.get_next_queue(cx));
+        let id = self.active?;
+        self.cancel_timer(cx, self.idle_class_timer);
+        let queue = &mut self.queues[id];
+        queue.slice_end = 0;
+        queue.slice_resid = 0;
+        queue.turn.must_alloc_slice = false;
+        queue.turn.fifo_expire = false;
+        Some(id)
+    }
+
+    /// The next queue of the lists. The idle class has to wait until the disk has been
+    /// quiet for a while (`cfq_get_next_queue`).
+    fn get_next_queue(&mut self, cx: &mut Cx<'_>) -> Option<QueueId> {
+        let next = self.rr.next(self.feat.busy_queues_serve);
+        if next.is_some() {
+            return next;
         }
-        self.set_active_queue(cx, next);
-        next
+        let id = self.rr.next_idle_class()?;
+        let quiet = self.last_end_request + self.set.idle_grace_jiffies;
+        if self.clock.after(quiet, self.clock.now(cx)) {
+            self.arm_timer(cx, self.idle_class_timer, quiet);
+            cx.waits(Why::IdleClass, self.pid_of(cx, id));
+            return None;
+        }
+        Some(id)
     }
 
     /// Whether the slice of a queue is over. A slice that has no end yet is
     /// (`cfq_slice_used`).
-    pub(super) fn slice_used(&self, cx: &Cx<'_>, id: QueueId) -> bool {
-        self.clock
-            .after(self.clock.now(cx), self.queues[id].slice_end)
+    pub(super) fn slice_used(&self, id: QueueId, now: u64) -> bool {
+        self.clock.after(now, self.queues[id].slice_end)
     }
 
     /// Expires the active queue, if there is one (`cfq_slice_expired`).
@@ -84,7 +91,7 @@ impl Cfq {
     pub(super) fn expire(&mut self, cx: &mut Cx<'_>, id: QueueId, preempted: bool) {
         let now = self.clock.now(cx);
         if self.queues[id].turn.wait_request {
-            self.cancel_timer(cx, self.idle_slice_timer);
+            self.cancel_idle_timer(cx);
         }
         if !preempted && self.queues[id].nr_on_dispatch() == 0 {
             self.queues[id].service_last = now;
@@ -149,7 +156,7 @@ impl Cfq {
     /// The idle timer fired (`cfq_idle_slice_timer`).
     pub(super) fn idle_slice_timer_fired(&mut self, cx: &mut Cx<'_>) {
         if let Some(id) = self.active
-            && !self.slice_used(cx, id)
+            && !self.slice_used(id, self.clock.now(cx))
         {
             if self.rr.busy_queues == 0 {
                 if self.feat.idle_timer_repeats {

@@ -5,18 +5,13 @@
 use super::Cfq;
 use super::queue::QueueId;
 use crate::cfq::SYNC;
+use blklab_block::Cx;
 use blklab_block::sq::Core;
-use blklab_block::{Cx, RqId};
 use blklab_types::TaskId;
 
 /// Distance in sectors within which requests are close, and beyond which a
 /// mean distance is called seeking.
-const CLOSE_SECTORS: u64 = 8 * 1024;
-/// Distance in sectors that is a seek in the history (2.6.34).
-const FAR_SECTORS: u64 = 8 * 100;
-/// Requests shorter than this are small to a device that does not seek.
-const SMALL_SECTORS: u32 = 64;
-
+pub(super) const CLOSE_SECTORS: u64 = 8 * 1024;
 impl Cfq {
     /// Files a queue by the position of its next request. Where another
     /// already has that position, it is left out (`cfq_prio_tree_add`).
@@ -88,36 +83,6 @@ impl Cfq {
             seeks.mean.min(limit)
         };
         sector.abs_diff(self.last_position) <= reach
-    }
-
-    /// `CFQQ_SEEKY`.
-    pub(super) fn is_seeky(&self, id: QueueId) -> bool {
-        let queue = &self.queues[id];
-        if self.feat.seek_history {
-            queue.seek_history.count_ones() > 4
-        } else {
-            queue.seeks.mean > CLOSE_SECTORS
-        }
-    }
-
-    /// Notes where a new request lies (`cfq_update_io_seektime`).
-    pub(super) fn note_seek(&mut self, q: &Core, id: QueueId, rq: RqId) {
-        let rq = &q.rqs[rq];
-        let queue = &mut self.queues[id];
-        let distance = match queue.last_pos {
-            0 => 0,
-            last => rq.sector.abs_diff(last),
-        };
-        if self.feat.seek_history {
-            let far = if q.limits.queue.rotational {
-                distance > FAR_SECTORS
-            } else {
-                rq.nr_sectors < SMALL_SECTORS
-            };
-            queue.seek_history = queue.seek_history << 1 | u32::from(far);
-        } else {
-            queue.seeks.add(distance);
-        }
     }
 
     /// Lets the processes of one of two queues use the other, from their next
