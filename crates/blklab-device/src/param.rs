@@ -34,7 +34,7 @@ pub(crate) const TIME_US: Kind = Kind::Time {
 };
 
 /// A row of a table of parameters. Numbers that are no times and no sizes are plain
-/// ones, if [`of`](ParamInfo::of) does not say more.
+/// ones, if [`in_unit`](ParamInfo::in_unit) does not say more.
 pub(crate) const fn param(
     name: &'static str,
     kind: Kind,
@@ -52,7 +52,7 @@ pub(crate) const fn param(
 
 impl ParamInfo {
     /// The same, of numbers that count this.
-    pub(crate) const fn of(mut self, unit: Unit) -> ParamInfo {
+    pub(crate) const fn in_unit(mut self, unit: Unit) -> ParamInfo {
         assert!(
             matches!(self.kind, Kind::Count { .. } | Kind::Real { .. }),
             "times and sizes say themselves what they count"

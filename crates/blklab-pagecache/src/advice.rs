@@ -7,7 +7,7 @@ use crate::error::FsError;
 use crate::features::FaultReadahead;
 use crate::file::{Advice, Fd, FileId};
 use crate::folio::FIRST_ORDER;
-use crate::host::Host;
+use crate::ops::Host;
 use crate::range::{file_range, pages_of};
 use crate::readahead::Window;
 use crate::volume::on_volume;

@@ -8,8 +8,8 @@
 use crate::cache::PageCache;
 use crate::error::FsError;
 use crate::file::Fd;
-use crate::host::Host;
 use crate::one_bio::OneBio;
+use crate::ops::Host;
 use crate::state::aio::{
     AioContext, AioEvent, AioId, Deferred, DirectRequest, SyncCall, Waits, Work,
 };
@@ -50,7 +50,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits one direct I/O (`io_submit` with one entry; several entries are
-    /// several calls, between [`Host::start_plug`] and [`Host::finish_plug`]).
+    /// several calls, between [`start_plug`](crate::Runtime::start_plug) and [`finish_plug`](crate::Runtime::finish_plug)).
     /// Returns when everything is submitted; its end becomes an event of the
     /// context. It may sleep on the way: for the file's mutex, for dirty pages
     /// of the range, for requests, and for a write that extends the file to

@@ -2,7 +2,7 @@
 //! Access times: when a read changes the inode (fs/inode.c, `touch_atime`).
 
 use crate::cache::PageCache;
-use crate::host::Host;
+use crate::ops::Host;
 
 /// Seconds of a day: how long `relatime` trusts an access time (2.6.30 and
 /// later; fs/inode.c, `relatime_need_update`).

@@ -14,7 +14,7 @@
 
 use crate::bandwidth::{Counts, task_ratelimit};
 use crate::cache::PageCache;
-use crate::host::Host;
+use crate::ops::Host;
 use crate::position::{self, Position};
 use crate::state::State;
 use crate::state::sleeps::Sleep;

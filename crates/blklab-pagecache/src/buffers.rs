@@ -7,7 +7,7 @@
 
 use crate::cache::PageCache;
 use crate::file::{FileId, WaitFor};
-use crate::host::Host;
+use crate::ops::Host;
 use crate::state::{BioWork, State};
 use blklab_types::{Bio, BioFlags, Jiffies, Op, PAGE_SECTORS};
 use std::ops::Range;

@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handle that tasks use: files, sleeping on pages, submitting runs.
+//! The handle that tasks use: sleeping on pages, spending time, submitting runs.
 
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::control::BATCH;
 use crate::error::FsError;
 use crate::features::Readahead;
-use crate::file::{Advice, Fd, File, FileId, Name, OSync, OpenFile, WaitFor};
-use crate::host::Host;
-use crate::layout::{Extent, Extents, PageRun};
-use crate::ops::Ops;
-use crate::range::file_range;
-use crate::readahead::RaState;
+use crate::file::{Fd, FileId, OpenFile, WaitFor};
+use crate::host::Runtime;
+use crate::layout::PageRun;
 use crate::state::sleeps::Sleep;
 use crate::state::{BioWork, State};
 use crate::stats::{Stats, Usage};
 use blklab_types::{Bio, BioFlags, BioKey, Completion, Op, PAGE_SECTORS, Span, TaskId};
 use std::cell::RefCell;
-use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A key that names no bio in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownBio(pub BioKey);
-
-impl fmt::Display for UnknownBio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.0.number();
-        write!(
-            f,
-            "no bio of the page cache in flight has the key {number:#x}"
-        )
-    }
-}
-
-impl std::error::Error for UnknownBio {}
-
 /// The page cache of a machine with one device. Clones are handles to the
 /// same cache.
-pub struct PageCache<H: Host> {
+pub struct PageCache<H: Runtime> {
     /// The machine around it.
     pub host: H,
     /// The settings.
@@ -47,7 +27,7 @@ pub struct PageCache<H: Host> {
     state: Rc<RefCell<State>>,
 }
 
-impl<H: Host> Clone for PageCache<H> {
+impl<H: Runtime> Clone for PageCache<H> {
     fn clone(&self) -> PageCache<H> {
         PageCache {
             host: self.host.clone(),
@@ -61,29 +41,20 @@ impl<H: Host> Clone for PageCache<H> {
 /// The control group of a bio that its task is charged for ([`Bio::group`]).
 const OF_ITS_TASK: u16 = 0;
 
-impl<H: Host> PageCache<H> {
-    /// An empty cache. [`PageCache::start`] starts the threads that write it
-    /// back.
-    ///
-    /// # Errors
-    /// Settings that cannot work.
-    pub fn new(
+impl<H: Runtime> PageCache<H> {
+    /// Its parts, put together.
+    pub(crate) fn from_parts(
         host: H,
         config: Config,
-        filesystem: <H::Filesystem as Ops<H>>::Options,
-    ) -> Result<PageCache<H>, ConfigError> {
-        config.validate()?;
-        let mut state = State::new(&config);
-        let mounted: H::Filesystem =
-            Ops::<H>::mount(filesystem, &config, &mut state).map_err(ConfigError::new)?;
-        state.new_root();
-        mounted.make_root(&mut state);
-        Ok(PageCache {
+        filesystem: H::Filesystem,
+        state: State,
+    ) -> PageCache<H> {
+        PageCache {
             host,
             config: Rc::new(config),
-            filesystem: Rc::new(mounted),
+            filesystem: Rc::new(filesystem),
             state: Rc::new(RefCell::new(state)),
-        })
+        }
     }
 
     /// Runs `f` on the shared state. Not re-entrant: `f` must not use the
@@ -110,112 +81,8 @@ impl<H: Host> PageCache<H> {
         state.wakeups = wake;
     }
 
-    // Files ------------------------------------------------------------------
-
-    /// A file of that size as an earlier run left it: on the disk, contiguous
-    /// as the layout allows, not in the cache. Laying files out (`fio` does it
-    /// before its jobs start) takes no simulated time.
-    ///
-    /// # Errors
-    /// [`FsError::NoSpace`], [`FsError::TooBig`].
-    pub fn create_laid_out(&self, size_bytes: u64) -> Result<FileId, FsError> {
-        file_range(0, size_bytes)?;
-        self.with(|s| {
-            let id = s.new_file(s.root, Name::default(), false);
-            s.file(id).size_bytes = size_bytes;
-            let pages = s.file(id).eof_pages();
-            if !self.filesystem.lay_out(s, id, pages) {
-                s.files.pop();
-                return Err(FsError::NoSpace);
-            }
-            let root = s.root;
-            s.entries(root)?.push(id);
-            Ok(id)
-        })
-    }
-
-    /// An empty file. If the size that it will have is given, its space is
-    /// set aside now, in one piece as the layout allows; otherwise it grows by
-    /// reservations, between other growing files.
-    ///
-    /// # Errors
-    /// [`FsError::NoSpace`], [`FsError::TooBig`].
-    pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
-        let set_aside = if self.filesystem.sets_space_aside() {
-            final_bytes.unwrap_or(0)
-        } else {
-            0
-        };
-        file_range(0, final_bytes.unwrap_or(0))?;
-        let id = self.create_laid_out(set_aside)?;
-        self.with(|s| {
-            s.file(id).size_bytes = 0;
-            s.file(id).grows = final_bytes.is_none();
-        });
-        Ok(id)
-    }
-
-    /// The disk itself as a file (`/dev/sda`), from `start_sector` on. It may
-    /// overlap files that the layout has placed.
-    pub fn create_raw(&self, start_sector: u64, size_bytes: u64) -> FileId {
-        self.with(|s| {
-            let mut file = File::new(size_bytes);
-            file.is_device = true;
-            file.extents = Extents::raw(start_sector, file.eof_pages());
-            file.buffers.present = self.config.features.device_buffers;
-            s.files.push(file);
-            FileId(s.files.len() as u32 - 1)
-        })
-    }
-
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// [`FsError::BadHandle`].
-    pub fn open(&self, file: FileId, sync: impl Into<OSync>) -> Result<Fd, FsError> {
-        let sync = sync.into();
-        let max = self.config.read_ahead_pages();
-        self.with(|s| {
-            s.files.get(file.idx()).ok_or(FsError::BadHandle)?;
-            let mapped_as = Advice::Normal;
-            let ra = RaState::new(max);
-            s.file(file).nr_open += 1;
-            let open = OpenFile {
-                file,
-                sync,
-                ra,
-                random: false,
-                prev_end: 0,
-                wrote: false,
-                mapped_as,
-            };
-            if let Some(fd) = s.free_fds.pop() {
-                s.open[fd.0 as usize] = open;
-                return Ok(fd);
-            }
-            s.open.push(open);
-            Ok(Fd(s.open.len() as u32 - 1))
-        })
-    }
-
     pub(crate) fn opened(&self, fd: Fd) -> Result<OpenFile, FsError> {
         self.with(|s| s.open.get(fd.0 as usize).copied().ok_or(FsError::BadHandle))
-    }
-
-    /// Size of a file in bytes; 0 for a file that does not exist.
-    pub fn size_bytes(&self, file: FileId) -> u64 {
-        self.with(|s| s.files.get(file.idx()).map_or(0, |f| f.size_bytes))
-    }
-
-    /// Where a file lies.
-    pub fn extents(&self, file: FileId) -> Vec<Extent> {
-        self.with(|s| {
-            let Some(f) = s.files.get(file.idx()) else {
-                return Vec::new();
-            };
-            let own = self.filesystem.extents_of(file);
-            own.unwrap_or_else(|| f.extents.runs().to_vec())
-        })
     }
 
     // Figures ----------------------------------------------------------------
@@ -450,47 +317,6 @@ impl<H: Host> PageCache<H> {
         if let Some(pending) = self.host.begin_bio(bio) {
             self.sleep_for_request(pending).await;
         }
-    }
-
-    /// The end of a bio's I/O: the simulation calls it with the key that the bio's
-    /// [`Completion::Submitter`] has. Never sleeps; wakes whoever waited.
-    ///
-    /// # Errors
-    /// A key that was not handed out, or whose bio has ended.
-    pub fn end_bio(&self, bio: BioKey, failed: bool) -> Result<(), UnknownBio> {
-        let work = self.with(|s| {
-            s.stats.failed_bios += u64::from(failed);
-            s.bios.remove(bio)
-        });
-        match work.ok_or(UnknownBio(bio))? {
-            BioWork::Pages {
-                op: Op::Read,
-                file,
-                run,
-            } => {
-                self.waking(|s, wake| s.end_read(file, &run, failed, wake));
-            }
-            BioWork::Pages { file, run, .. } => {
-                let mut leaves_work = false;
-                self.waking(|s, wake| leaves_work = self.end_pages(s, file, &run, failed, wake));
-                if leaves_work {
-                    self.send_workers();
-                }
-            }
-            BioWork::Buffer { file, page } => {
-                self.waking(|s, wake| s.end_buffer(file, page, failed, wake));
-            }
-            BioWork::Waited(task) => self.host.wake(task),
-            BioWork::Group(key) => self.waking(|s, wake| self.end_of_group(s, key, failed, wake)),
-            BioWork::Filesystem(io) => {
-                self.waking(|s, wake| self.filesystem.end_io(s, io, failed, wake));
-            }
-            BioWork::Direct(key) => self.end_direct(key, failed),
-        }
-        if cfg!(debug_assertions) {
-            self.with(State::check_pages);
-        }
-        Ok(())
     }
 
     /// Whether read-ahead is the old one with two windows.

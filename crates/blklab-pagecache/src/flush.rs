@@ -7,8 +7,7 @@
 use crate::cache::PageCache;
 use crate::features::DeviceFlush;
 use crate::file::FileId;
-use crate::host::Host;
-use crate::ops::Ops;
+use crate::ops::{Host, Ops};
 use crate::state::BioWork;
 use blklab_types::{BioFlags, Op};
 

@@ -3,8 +3,7 @@
 //! them are.
 
 use crate::cache::PageCache;
-use crate::host::Host;
-use crate::ops::Ops;
+use crate::ops::{Host, Ops};
 use crate::state::{BioWork, Group, GroupEnd, State};
 use blklab_types::{BioFlags, Op, TaskId};
 

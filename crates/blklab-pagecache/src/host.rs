@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the page cache needs from the machine around it.
 
-use crate::ops::Ops;
 use blklab_types::{Bio, Hz, Jiffies, Span, TaskId, Time};
 use std::future::Future;
 use std::pin::Pin;
@@ -17,9 +16,9 @@ pub type TaskBody = Pin<Box<dyn Future<Output = ()>>>;
     async_fn_in_trait,
     reason = "tasks run on one thread; futures need not be Send"
 )]
-pub trait Host: Clone + 'static {
-    /// The filesystems that it knows.
-    type Filesystem: Ops<Self>;
+pub trait Runtime: Clone + 'static {
+    /// The filesystems that it knows ([`Host`](crate::Host)).
+    type Filesystem: 'static;
 
     /// The present.
     fn now(&self) -> Time;
@@ -49,7 +48,7 @@ pub trait Host: Clone + 'static {
     type Pending;
 
     /// Submits a bio as far as that needs no sleep; what is returned is for
-    /// [`Host::finish_bio`]. `bio.task` and `bio.completion` are the caller's. At
+    /// [`Runtime::finish_bio`]. `bio.task` and `bio.completion` are the caller's. At
     /// the end of the I/O the simulation hands the key in the completion to
     /// `PageCache::end_bio`.
     fn begin_bio(&self, bio: Bio) -> Option<Self::Pending>;
@@ -101,7 +100,7 @@ pub trait Host: Clone + 'static {
     /// (`congestion_wait`).
     async fn congestion_wait(&self, timeout: Span);
 
-    /// Sleeps until [`Host::wake`] names this task. Wakes that come before
+    /// Sleeps until [`Runtime::wake`] names this task. Wakes that come before
     /// are lost: register where the waker looks first, then suspend, then
     /// test the condition again.
     async fn suspend(&self);

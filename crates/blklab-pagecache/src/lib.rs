@@ -4,13 +4,13 @@
 //! What happens between a system call and the moment bios enter the block
 //! layer, for Linux 2.6.16 to 6.18 ([`Features`]). Code is written the way
 //! the kernel's is: as tasks that block. A task is an `async fn` that the
-//! simulation polls; it suspends only through [`Host`], exactly where the
+//! simulation polls; it suspends only through [`Runtime`], exactly where the
 //! kernel's task would sleep, and never holds a borrow of shared state while
 //! it does.
 //!
 //! ```text
 //! write ─► dirty pages ─► throttle ─┐
-//! fsync, O_SYNC ────────────────────┼─► page walk ─► bios ─► Host::submit_bio
+//! fsync, O_SYNC ────────────────────┼─► page walk ─► bios ─► Runtime::submit_bio
 //! pdflush, flusher ─────────────────┘                              │
 //! read, fault ─► read-ahead ─► bios ───────────────────────────────┤
 //! O_DIRECT ─► bios ────────────────────────────────────────────────┘
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! What the files lie on is a filesystem, a value that implements [`Ops`]: the page
-//! cache is given its type by [`Host::Filesystem`], holds the one that is mounted, and
+//! cache is given its type by [`Runtime::Filesystem`], holds the one that is mounted, and
 //! knows none by name. What filesystems work with is re-exported below.
 //!
 //! Left out: cutting files to other sizes than 0, swapping, several devices or superblocks. A page is
@@ -37,9 +37,11 @@ mod changes;
 mod config;
 mod control;
 mod direct;
+mod ends;
 mod error;
 mod features;
 mod file;
+mod files;
 mod flush;
 mod flusher;
 mod folio;
@@ -73,9 +75,10 @@ mod writeback;
 pub use advice::Fault;
 pub use aio::{Begun, SyncRequest};
 pub use atime::Atime;
-pub use cache::{PageCache, UnknownBio};
+pub use cache::PageCache;
 pub use changes::CHANGES;
 pub use config::{Config, ConfigError, OpCosts};
+pub use ends::UnknownBio;
 pub use error::FsError;
 pub use features::{
     Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
@@ -83,11 +86,11 @@ pub use features::{
     UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Advice, Fd, FileId, Name, OSync};
-pub use host::{Host, TaskBody};
+pub use host::{Runtime, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use one_bio::OneBio;
-pub use ops::{FreeSpace, Ops};
+pub use ops::{FreeSpace, Host, Ops};
 pub use state::aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRange};
 pub use state::sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};

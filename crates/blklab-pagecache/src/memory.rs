@@ -8,7 +8,7 @@
 //! `do_try_to_free_pages`); where there is no congestion, for these 100 ms.
 
 use crate::cache::PageCache;
-use crate::host::Host;
+use crate::ops::Host;
 use crate::state::State;
 use crate::state::pdflush::Job;
 use crate::state::sleeps::Sleep;

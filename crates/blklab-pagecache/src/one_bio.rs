@@ -7,8 +7,7 @@
 use crate::cache::PageCache;
 use crate::features::DevicePlug;
 use crate::file::{FileId, OSync};
-use crate::host::Host;
-use crate::ops::Ops;
+use crate::ops::{Host, Ops};
 use crate::state::aio::{AioId, Direct, DirectRequest, Waits};
 use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};

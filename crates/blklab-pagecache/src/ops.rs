@@ -3,7 +3,7 @@
 //!
 //! A filesystem is a value that owns its volume and its inodes and implements
 //! [`Ops`]. Where it says nothing, nothing happens: no traffic, no wait. The page
-//! cache is given the type by [`Host::Filesystem`] and calls the value that it
+//! cache is given the type by [`Runtime::Filesystem`] and calls the value that it
 //! has mounted ([`crate::volume`]).
 
 use crate::cache::PageCache;
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::control::WriteControl;
 use crate::error::FsError;
 use crate::file::FileId;
-use crate::host::Host;
+use crate::host::Runtime;
 use crate::layout::Extent;
 use crate::state::State;
 use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
@@ -35,6 +35,9 @@ impl FreeSpace {
         }
     }
 }
+
+/// A machine whose filesystems work on its page cache.
+pub trait Host: Runtime<Filesystem: Ops<Self>> {}
 
 /// A filesystem. Functions with `async` run in the task that made the system
 /// call, or writes back, and may sleep; the others must not.

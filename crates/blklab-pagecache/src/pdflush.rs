@@ -12,8 +12,8 @@
 use crate::cache::PageCache;
 use crate::control::WriteControl;
 use crate::features::Flusher;
-use crate::host::Host;
 use crate::memory::CONGESTION_TIMEOUT;
+use crate::ops::Host;
 use crate::state::pdflush::{Job, Thread};
 use blklab_types::Jiffies;
 

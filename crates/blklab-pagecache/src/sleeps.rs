@@ -7,12 +7,12 @@
 //! are kept apart.
 
 use crate::cache::PageCache;
-use crate::host::Host;
+use crate::host::Runtime;
 use crate::state::sleeps::{Sleep, Sleeps, account};
 use blklab_types::{Jiffies, TaskId, Time};
 use std::future::Future;
 
-impl<H: Host> PageCache<H> {
+impl<H: Runtime> PageCache<H> {
     /// Where a task slept since the start.
     pub fn sleeps(&self, task: TaskId) -> Sleeps {
         self.with(|s| s.accounts.get(task.idx()).copied().unwrap_or_default())

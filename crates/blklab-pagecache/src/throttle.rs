@@ -10,9 +10,9 @@
 use crate::cache::PageCache;
 use crate::control::WriteControl;
 use crate::features::{OverLimit, Throttle, WriteChunk};
-use crate::host::Host;
 use crate::limits;
 use crate::memory::CONGESTION_TIMEOUT;
+use crate::ops::Host;
 use crate::state::pdflush::Job;
 use crate::state::sleeps::Sleep;
 use crate::state::{Check, State};

@@ -6,11 +6,10 @@
 //! the [`BlockDevice`].
 
 use crate::cache::PageCache;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::error::FsError;
 use crate::file::FileId;
-use crate::host::Host;
-use crate::ops::{FreeSpace, Ops};
+use crate::ops::{FreeSpace, Host, Ops};
 use crate::state::State;
 use blklab_types::{PAGE_BYTES, TaskId};
 use std::ops::Range;
@@ -36,6 +35,25 @@ macro_rules! on_volume {
 pub(crate) use on_volume;
 
 impl<H: Host> PageCache<H> {
+    /// An empty cache. [`PageCache::start`] starts the threads that write it
+    /// back.
+    ///
+    /// # Errors
+    /// Settings that cannot work.
+    pub fn new(
+        host: H,
+        config: Config,
+        filesystem: <H::Filesystem as Ops<H>>::Options,
+    ) -> Result<PageCache<H>, ConfigError> {
+        config.validate()?;
+        let mut state = State::new(&config);
+        let mounted: H::Filesystem =
+            Ops::<H>::mount(filesystem, &config, &mut state).map_err(ConfigError::new)?;
+        state.new_root();
+        mounted.make_root(&mut state);
+        Ok(PageCache::from_parts(host, config, mounted, state))
+    }
+
     /// Whether a file belongs to the volume.
     pub(crate) fn is_on_volume(&self, id: FileId) -> bool {
         self.with(|s| s.files.get(id.idx()).is_some_and(|f| f.on_volume))

@@ -9,8 +9,7 @@
 
 use crate::cache::PageCache;
 use crate::error::FsError;
-use crate::host::Host;
-use crate::ops::Ops;
+use crate::ops::{Host, Ops};
 use crate::state::aio::{Deferred, SyncCall, Work};
 
 impl<H: Host> PageCache<H> {

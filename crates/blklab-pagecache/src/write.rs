@@ -9,8 +9,8 @@
 use crate::cache::PageCache;
 use crate::error::FsError;
 use crate::file::{Fd, FileId};
-use crate::host::Host;
 use crate::layout::PageRun;
+use crate::ops::Host;
 use crate::range::file_range;
 use crate::volume::on_volume;
 use blklab_types::{BioFlags, Op, PAGE_BYTES};

@@ -4,11 +4,13 @@
 use crate::Machine;
 use crate::machine::Unsubmitted;
 use blklab_block::{Queue, QueueNo};
-use blklab_pagecache::{Host, TaskBody};
+use blklab_pagecache::{Host, Runtime, TaskBody};
 use blklab_types::{Bio, Hz, Span, TaskId, Time};
 use std::future::Future;
 
-impl Host for Machine {
+impl Host for Machine {}
+
+impl Runtime for Machine {
     type Filesystem = blklab_fs::Mounted;
 
     fn now(&self) -> Time {
@@ -102,7 +104,7 @@ impl Host for Machine {
 
     async fn work(&self, span: Span, pieces: u64) {
         if !self.shares_cpu() {
-            return Host::sleep(self, span).await;
+            return Runtime::sleep(self, span).await;
         }
         let mut left = span.ns();
         for others in (0..pieces).rev() {

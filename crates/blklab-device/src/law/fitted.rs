@@ -41,8 +41,8 @@ const SERVERS: Kind = Kind::Count {
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("read_ns", TIME, "100000", "time of a read of no length"),
     param("write_ns", TIME, "", "time of a write of no length; as read_ns if not given"),
-    param("read_sector_ps", SECTOR_PS, "0", "added for each sector of a read, in ps").of(Unit::Ps),
-    param("write_sector_ps", SECTOR_PS, "", "added for each sector of a write, in ps; as read_sector_ps if not given").of(Unit::Ps),
+    param("read_sector_ps", SECTOR_PS, "0", "added for each sector of a read, in ps").in_unit(Unit::Ps),
+    param("write_sector_ps", SECTOR_PS, "", "added for each sector of a write, in ps; as read_sector_ps if not given").in_unit(Unit::Ps),
     param("read_spread", Kind::Text, "1000", "quantiles of the times of reads, in thousandths of what the line says, as in 900:1000:1300"),
     param("write_spread", Kind::Text, "1000", "the same of writes"),
     param("flush_ns", TIME, "0", "time of a flush; nothing else is served meanwhile"),

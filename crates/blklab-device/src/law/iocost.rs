@@ -31,12 +31,12 @@ const PER_S: Kind = Kind::Count {
 #[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("capacity_sectors", Kind::Sectors { min: 1_000, max: 1 << 40 }, "1TB", "size"),
-    param("rbps", PER_S, "488636629", "bytes per second of large reads").of(Unit::BytesPerS),
-    param("rseqiops", PER_S, "8932", "sequential reads of 4 KiB per second").of(Unit::PerS),
-    param("rrandiops", PER_S, "8518", "random reads of 4 KiB per second").of(Unit::PerS),
-    param("wbps", PER_S, "427891549", "bytes per second of large writes").of(Unit::BytesPerS),
-    param("wseqiops", PER_S, "28755", "sequential writes of 4 KiB per second").of(Unit::PerS),
-    param("wrandiops", PER_S, "21940", "random writes of 4 KiB per second").of(Unit::PerS),
+    param("rbps", PER_S, "488636629", "bytes per second of large reads").in_unit(Unit::BytesPerS),
+    param("rseqiops", PER_S, "8932", "sequential reads of 4 KiB per second").in_unit(Unit::PerS),
+    param("rrandiops", PER_S, "8518", "random reads of 4 KiB per second").in_unit(Unit::PerS),
+    param("wbps", PER_S, "427891549", "bytes per second of large writes").in_unit(Unit::BytesPerS),
+    param("wseqiops", PER_S, "28755", "sequential writes of 4 KiB per second").in_unit(Unit::PerS),
+    param("wrandiops", PER_S, "21940", "random writes of 4 KiB per second").in_unit(Unit::PerS),
     param("read_us", TIME_US, "80", "time of a read after its cost, beside other commands"),
     param("write_us", TIME_US, "20", "the same of a write, and of a discard"),
     param("flush_us", TIME_US, "500", "time of a flush, beside other commands"),

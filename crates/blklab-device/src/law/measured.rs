@@ -58,7 +58,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("discard", Kind::Text, "0", "that of a discard"),
     param("read_ns_per_sector", PER_SECTOR, "0", "added for each sector of a read"),
     param("write_ns_per_sector", PER_SECTOR, "0", "added for each sector of a write"),
-    param("b_ns_per_sqrt_sector", SEEK, "0", "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors").of(Unit::Ns),
+    param("b_ns_per_sqrt_sector", SEEK, "0", "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors").in_unit(Unit::Ns),
     param("streams", STREAMS, "1", "commands begun last behind which a command is sequential"),
 ];
 

@@ -35,9 +35,9 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("irqmode", Kind::Choice(&["0", "2"]), "2", "0: commands end during the hand-over; 2: after completion_nsec"),
     param("hw_queue_depth", Kind::Count { min: 1, max: MAX_QUEUE_DEPTH as u64 }, "", "most commands at a time: the queue depth if that is not given"),
     param("memory_backed", Kind::Switch, "off", "data are kept; makes no difference to the times of the device"),
-    param("mbps", Kind::Count { min: 0, max: 1_000_000 }, "0", "bandwidth limit in MiB/s; 0: none").of(Unit::MibPerS),
+    param("mbps", Kind::Count { min: 0, max: 1_000_000 }, "0", "bandwidth limit in MiB/s; 0: none").in_unit(Unit::MibPerS),
     param("tick_phase_ns", Kind::Time { unit_ns: 1, max_ns: TICK_NS }, "0", "mbps: when the budget is renewed, after multiples of 20 ms"),
-    param("gb", Kind::Count { min: 1, max: 1_000_000 }, "250", "capacity in GiB").of(Unit::GiB),
+    param("gb", Kind::Count { min: 1, max: 1_000_000 }, "250", "capacity in GiB").in_unit(Unit::GiB),
 ];
 
 /// As measured: no write cache, requests of at most 512 KiB.

@@ -32,7 +32,7 @@ const SIZE: Kind = Kind::Count {
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("ndelay", NDELAY, "1000000", "time of every command"),
     param("max_queue", DEPTH, "", "most commands at a time: the queue depth if that is not given"),
-    param("dev_size_mb", SIZE, "4096", "capacity in MiB; the kernel's own default is 8").of(Unit::MiB),
+    param("dev_size_mb", SIZE, "4096", "capacity in MiB; the kernel's own default is 8").in_unit(Unit::MiB),
 ];
 
 pub(crate) const LIMITS: DeviceLimits = DeviceLimits {

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 #[rustfmt::skip]
 pub(crate) const PARAMS: &[ParamInfo] = &[
     param("a_ns", Kind::Time { unit_ns: 1, max_ns: 3_600_000_000_000 }, "3000000", "time of any seek"),
-    param("b_ns_per_sqrt_sector", Kind::Real { min: 0.0, max: 1e9 }, "300.0", "added for each unit of the square root of the distance in sectors").of(Unit::Ns),
+    param("b_ns_per_sqrt_sector", Kind::Real { min: 0.0, max: 1e9 }, "300.0", "added for each unit of the square root of the distance in sectors").in_unit(Unit::Ns),
     param("ns_per_sector", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "5000", "time of one sector under the head"),
     ORDER,
 ];

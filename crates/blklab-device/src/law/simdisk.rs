@@ -28,7 +28,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("fixed_ns", Kind::Time { unit_ns: 1, max_ns: 3_600_000_000_000 }, "100000", "time of every command, before the seek in mode 1"),
     param("sector_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "5000", "time of one sector"),
     param("order", Kind::Choice(&["0", "1"]), "0", "mode 1: 0 takes the oldest command, 1 the one with the shortest positioning time"),
-    param("spt", Kind::Count { min: 1, max: 1 << 20 }, "1024", "mode 1: sectors per track").of(Unit::Sectors),
+    param("spt", Kind::Count { min: 1, max: 1 << 20 }, "1024", "mode 1: sectors per track").in_unit(Unit::Sectors),
     param("ra", Kind::Sectors { min: 0, max: 1 << 20 }, "512", "mode 1: read-ahead in sectors"),
     param("seek_min_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "1000000", "mode 1: time of any seek"),
     param("seek_var_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "14000000", "mode 1: added for a seek over the whole disk; by square root of the distance"),

@@ -37,11 +37,11 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("read_us", TIME_US, "500", "time of a read below the limits"),
     param("write_us", TIME_US, "500", "the same of a write"),
     param("flush_us", TIME_US, "0", "the same of a flush and of a discard, which count for no limit"),
-    param("iops", IOPS, "3000", "I/Os per second; 0: no limit").of(Unit::PerS),
-    param("mb_per_s", RATE, "125", "rate in 10^6 B/s; 0: no limit").of(Unit::MbPerS),
+    param("iops", IOPS, "3000", "I/Os per second; 0: no limit").in_unit(Unit::PerS),
+    param("mb_per_s", RATE, "125", "rate in 10^6 B/s; 0: no limit").in_unit(Unit::MbPerS),
     param("io_bytes", Kind::Bytes { min: 512, max: 1 << 30 }, "256KiB", "largest command that counts as one I/O"),
-    param("burst_iops", IOPS, "0", "I/Os per second while credits last; 0: as iops").of(Unit::PerS),
-    param("burst_mb_per_s", RATE, "0", "rate while credits last; 0: as mb_per_s").of(Unit::MbPerS),
+    param("burst_iops", IOPS, "0", "I/Os per second while credits last; 0: as iops").in_unit(Unit::PerS),
+    param("burst_mb_per_s", RATE, "0", "rate while credits last; 0: as mb_per_s").in_unit(Unit::MbPerS),
     param("burst_ios", Kind::Count { min: 0, max: 1_000_000_000 }, "0", "most credits, in I/Os; all are there at the begin"),
 ];
 

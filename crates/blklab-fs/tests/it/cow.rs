@@ -5,7 +5,7 @@
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{BtrfsOptions, Filesystem, NilfsOptions};
-use blklab_pagecache::{Config, Features, FileId, FsError, Host, Name, PageCache};
+use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

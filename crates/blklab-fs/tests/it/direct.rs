@@ -3,7 +3,7 @@
 
 use crate::{DISK, MIB, boot, boot_on};
 use blklab_fs::{Filesystem, XfsFeatures, XfsOptions};
-use blklab_pagecache::{Config, DirectRequest, Features, FsError, Host};
+use blklab_pagecache::{Config, DirectRequest, Features, FsError, Runtime};
 use blklab_types::{Op, Time};
 
 #[test]

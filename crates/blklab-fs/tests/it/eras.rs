@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::read::read_pieces;
 use crate::write::dd;
 use crate::{DISK, MIB, boot, boot_with};
-use blklab_pagecache::{Advice, Config, Fault, Features, Host, PageCache};
+use blklab_pagecache::{Advice, Config, Fault, Features, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;

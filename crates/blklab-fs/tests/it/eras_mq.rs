@@ -7,7 +7,7 @@ use crate::read::read_pieces;
 use crate::write::dd;
 use crate::{DISK, MIB, boot, boot_on, boot_with};
 use blklab_fs::{Ext4Features, Ext4Options, Filesystem, XfsFeatures, XfsOptions};
-use blklab_pagecache::{Advice, Config, DirectRequest, Features, Host, Name, PageCache};
+use blklab_pagecache::{Advice, Config, DirectRequest, Features, Name, PageCache, Runtime};
 use blklab_types::{BioFlags, Op, Span, TaskId, Time};
 use std::cell::Cell;
 use std::rc::Rc;

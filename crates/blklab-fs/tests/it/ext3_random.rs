@@ -8,7 +8,7 @@ use crate::draw::Draw;
 use crate::ext3_names::{mount_with, name, run};
 use crate::machine::{Machine, Served};
 use blklab_fs::DataMode;
-use blklab_pagecache::{Config, Features, FileId, Host, Name, PageCache};
+use blklab_pagecache::{Config, Features, FileId, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -6,7 +6,7 @@ use crate::machine::{Disk, Machine, Served};
 use crate::write::dd;
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{DataMode, Ext4Features, Ext4Options, Filesystem};
-use blklab_pagecache::{Atime, Config, Features, FileId, FsError, Host, Name, PageCache};
+use blklab_pagecache::{Atime, Config, Features, FileId, FsError, Name, PageCache, Runtime};
 use blklab_types::{BioFlags, Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;

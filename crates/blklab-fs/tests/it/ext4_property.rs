@@ -6,7 +6,7 @@
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{DataMode, Ext4Features, Ext4Options, Filesystem};
-use blklab_pagecache::{Config, Fd, Features, FileId, Host, Name, PageCache};
+use blklab_pagecache::{Config, Fd, Features, FileId, Name, PageCache, Runtime};
 use blklab_types::{Op, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

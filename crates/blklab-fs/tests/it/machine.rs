@@ -7,7 +7,7 @@
 //! with the kernel's congestion levels, and plugs while it is idle: a first
 //! bio waits for `unplug`, a fourth bio, or 3 ms. Nothing is merged.
 
-use blklab_pagecache::{Host, PageCache, TaskBody};
+use blklab_pagecache::{Host, PageCache, Runtime, TaskBody};
 use blklab_types::{Bio, BioFlags, Completion, Hz, Op, Span, TaskId, Time};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -351,7 +351,9 @@ impl Machine {
     }
 }
 
-impl Host for Machine {
+impl Host for Machine {}
+
+impl Runtime for Machine {
     type Filesystem = blklab_fs::Mounted;
 
     fn now(&self) -> Time {

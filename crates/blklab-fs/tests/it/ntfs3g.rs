@@ -43,9 +43,9 @@ fn write_time(big_writes: bool) -> Span {
         let name = Name { bytes: 10, hash: 2 };
         let id = c.create(c.root(), name).await.expect("space");
         let fd = c.open_file(id).await.expect("it is there");
-        let begin = blklab_pagecache::Host::now(&m);
+        let begin = blklab_pagecache::Runtime::now(&m);
         c.write(fd, 0, 128 << 10).await.expect("space");
-        *out.borrow_mut() = blklab_pagecache::Host::now(&m).since(begin);
+        *out.borrow_mut() = blklab_pagecache::Runtime::now(&m).since(begin);
     });
     machine.run(&cache);
     took.take()
@@ -73,7 +73,7 @@ fn the_daemon_serves_one_message_after_another() {
             for n in 0..100 {
                 create(&c, task * 1000 + n, 100).await;
             }
-            ends.borrow_mut().push(blklab_pagecache::Host::now(&m));
+            ends.borrow_mut().push(blklab_pagecache::Runtime::now(&m));
         });
     }
     machine.run(&cache);
@@ -141,10 +141,10 @@ fn names_are_trusted_for_a_second() {
     machine.task("stat", async move {
         let id = create(&c, 1, 100).await;
         for pause_ms in [100, 100, 2000] {
-            blklab_pagecache::Host::sleep(&m, Span::from_ms(pause_ms)).await;
-            let begin = blklab_pagecache::Host::now(&m);
+            blklab_pagecache::Runtime::sleep(&m, Span::from_ms(pause_ms)).await;
+            let begin = blklab_pagecache::Runtime::now(&m);
             c.stat(id).await.expect("it is there");
-            let took = blklab_pagecache::Host::now(&m).since(begin);
+            let took = blklab_pagecache::Runtime::now(&m).since(begin);
             out.borrow_mut().push(took >= Span::from_us(45));
         }
     });

@@ -9,7 +9,7 @@
 use crate::draw::Draw;
 use crate::machine::Served;
 use crate::{DISK, boot_with};
-use blklab_pagecache::{Advice, Config, Features, FileId, Host, Layout};
+use blklab_pagecache::{Advice, Config, Features, FileId, Layout, Runtime};
 use blklab_types::{Op, Time};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -6,7 +6,7 @@ use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on, boot_with};
 use blklab_fs::{Barrier, ExtFeatures, ExtOptions, Filesystem};
 use blklab_pagecache::{
-    Config, DirectRequest, Fd, Features, FileId, Host, OSync, PageCache, SyncCall, SyncRange,
+    Config, DirectRequest, Fd, Features, FileId, OSync, PageCache, Runtime, SyncCall, SyncRange,
     SyncRequest,
 };
 use blklab_types::{BioFlags, Span, Time};

@@ -8,7 +8,7 @@ use crate::draw::Draw;
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{ExtFeatures, Filesystem, NtfsOptions, ReiserOptions, Tails};
-use blklab_pagecache::{Config, Features, FileId, FsError, Host, Name, PageCache};
+use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;

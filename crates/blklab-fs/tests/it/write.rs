@@ -20,7 +20,7 @@ pub(crate) fn dd(
     let longest = Rc::new(Cell::new(Span::ZERO));
     let (c, m, l) = (cache.clone(), machine.clone(), longest.clone());
     let task = machine.task("dd", async move {
-        use blklab_pagecache::Host;
+        use blklab_pagecache::Runtime;
         for at in (0..bytes).step_by(MIB as usize) {
             let from = m.now();
             assert_eq!(
@@ -56,7 +56,7 @@ fn dd_stays_within_the_dirty_limits_and_everything_is_written() {
     // 1 GiB at 75 MB/s takes 14.3 s, the dirty rest is written later.
     let rest = (usage.dirty + usage.writeback) * 4096;
     let least = Time((1024 * MIB - rest) * 1_000_000_000 / 75_000_000);
-    use blklab_pagecache::Host;
+    use blklab_pagecache::Runtime;
     assert!(
         machine.now() >= least && machine.now() < Time(16_000_000_000),
         "{}",

@@ -5,7 +5,7 @@ use crate::draw::Draw;
 use crate::machine::{Disk, Machine, Served};
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{Filesystem, XfsFeatures, XfsOptions};
-use blklab_pagecache::{Config, Features, FileId, Host, Name, PageCache};
+use blklab_pagecache::{Config, Features, FileId, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;

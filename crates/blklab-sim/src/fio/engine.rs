@@ -8,7 +8,7 @@ use blklab_fio::job::io_prio;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fio::settings::Settings as JobSettings;
 use blklab_pagecache::{
-    AioId, Begun, DirectRequest, Fd, FsError, Host, OneBio, PageCache, SyncCall, SyncRange,
+    AioId, Begun, DirectRequest, Fd, FsError, OneBio, PageCache, Runtime, SyncCall, SyncRange,
     SyncRequest,
 };
 use blklab_types::{PAGE_BYTES, Span};
@@ -557,7 +557,7 @@ pub(crate) enum Uncommitted {
 /// What a submission may have to sleep for.
 pub(crate) enum Sleeps {
     /// A request of the queue.
-    ForRequest(OneBio<<Machine as Host>::Pending>),
+    ForRequest(OneBio<<Machine as Runtime>::Pending>),
     /// Other things.
     InSteps(Fd),
 }
