@@ -154,3 +154,22 @@ fn jobs_are_parsed_once() {
     e.seed = 1;
     assert!(!Arc::ptr_eq(&first, &jobs(&e)));
 }
+
+/// A plan says which part of its files each job works on, as fio finds it: the second job
+/// reads the rest of the file that the first has had laid out.
+#[test]
+fn a_plan_has_the_ranges_of_its_jobs() {
+    let text = "[a]\nrw=read\nfilename=f\nsize=3m\n[b]\nrw=randread\nfilename=f\noffset=1m\n\
+                [c]\nrw=read\ndirect=1\nfilename=/dev/sda\noffset=4k\nsize=64k\n";
+    let e = experiment(text);
+    let sim = Sim::default();
+    let plan = Planner::new(&sim)
+        .plan(&e)
+        .unwrap_or_else(|err| panic!("{err}"));
+    let found: Vec<(u64, u64)> = plan
+        .ranges()
+        .iter()
+        .map(|ranges| (ranges.files[0].first, ranges.files[0].length))
+        .collect();
+    assert_eq!(found, [(0, 3 << 20), (1 << 20, 2 << 20), (4096, 64 << 10)]);
+}

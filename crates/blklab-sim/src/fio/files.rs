@@ -8,7 +8,7 @@ use crate::Machine;
 use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec};
-use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
+use blklab_fio::range::{FileState, Layout, Ranges, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fiostat::SteadyState;
@@ -21,6 +21,8 @@ use std::rc::Rc;
 pub(crate) struct Plan {
     pub(crate) job: Rc<Job>,
     pub(crate) run: JobRun,
+    /// The part of each of its files that it works on.
+    pub(crate) ranges: Ranges,
     /// None with engines that move no data.
     pub(crate) files: Vec<Option<FileId>>,
     /// What is written before any job starts; nothing if files count as
@@ -124,6 +126,7 @@ pub(crate) fn set_up(
         plans.push(Box::new(Plan {
             job: Rc::new(job),
             run,
+            ranges,
             files: Vec::new(),
             layouts: to_write,
             program: None,
