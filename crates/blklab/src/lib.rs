@@ -71,6 +71,7 @@ pub mod metric;
 pub mod outputs;
 pub mod parallel;
 pub mod record;
+mod relay;
 pub mod repeat;
 mod replay_logs;
 pub mod report;
@@ -114,3 +115,4 @@ pub use blklab_trace::{
     Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
 };
 pub use blklab_types::{Dev, Op, Pid, Span, Time, one_line, shown};
+pub use relay::send_all;
