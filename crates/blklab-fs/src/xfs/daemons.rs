@@ -97,7 +97,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     }
 
     /// `sync`: inodes that can go are written, the log is forced, then the others
-    /// are written (`xfs_fs_sync_super`).
+    /// are written (`xfs_fs_sync_super`, later `xfs_fs_sync_fs`).
     pub(super) async fn sync_xfs(&self) {
         self.flush_inodes(How::Now).await;
         self.log_force(true).await;

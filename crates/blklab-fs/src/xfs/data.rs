@@ -76,7 +76,8 @@ impl View<'_, Volume> {
     }
 
     /// Promises places to pages that are about to become dirty
-    /// (`xfs_iomap_write_delay`); false if there are not enough.
+    /// (`xfs_iomap_write_delay`, later `xfs_buffered_write_iomap_begin`); false if
+    /// there are not enough.
     fn promise(&mut self, id: FileId, run: Range<u64>) -> bool {
         let file = &self.files[id.idx()];
         let (mut page, mut new) = (run.start, 0);
@@ -136,8 +137,8 @@ impl View<'_, Volume> {
         }
     }
 
-    /// Allocates the extent around a page (`xfs_iomap_write_allocate`,
-    /// `xfs_bmapi`). Returns the buffers touched.
+    /// Allocates the extent around a page (`xfs_iomap_write_allocate`, `xfs_bmapi`;
+    /// later `xfs_bmapi_convert_delalloc`). Returns the buffers touched.
     fn place_extent(&mut self, id: FileId, index: u32, page: u64) -> Option<Vec<u32>> {
         let run = self.delayed_extent(id, page);
         let file = &self.files[id.idx()];
@@ -232,7 +233,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     }
 
     /// A direct write needs its blocks: those up to its end
-    /// (`xfs_iomap_write_direct`).
+    /// (`xfs_iomap_write_direct`, `xfs_bmapi`, later `xfs_bmapi_write`).
     pub(super) async fn place_direct_xfs(&self, id: FileId, end: u64) -> Result<(), FsError> {
         let index = self.with(|s| s.inode_of(id)).ok_or(FsError::NoSpace)?;
         let pages = end.div_ceil(blklab_types::PAGE_BYTES);

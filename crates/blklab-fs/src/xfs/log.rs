@@ -80,7 +80,8 @@ pub(super) struct Log {
     reserved_bytes: u64,
     /// Tasks that wait for a buffer, or for a record to be on the disk.
     pub(super) waiters: Vec<TaskId>,
-    /// Tasks that wait for space, the first one first (`l_reserve_headq`).
+    /// Tasks that wait for space, the first one first (`l_reserve_headq`, later
+    /// `l_reserve_head`).
     pub(super) space_queue: VecDeque<TaskId>,
 }
 

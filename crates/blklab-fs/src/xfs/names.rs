@@ -231,7 +231,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.mark_inodes_dirty(&[parent, id]);
     }
 
-    /// A file is cut to nothing (`xfs_itruncate_finish`).
+    /// A file is cut to nothing (`xfs_itruncate_finish`, later
+    /// `xfs_itruncate_extents`).
     pub(super) async fn truncate_xfs(&self, id: FileId) {
         let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
         let touched = self.with(|s| s.free_xfs_blocks(id));

@@ -353,7 +353,8 @@ impl Volume {
         }
     }
 
-    /// The first who waits for space may look again (`xfs_log_move_tail`).
+    /// The first who waits for space may look again (`xfs_log_move_tail`, later
+    /// `xfs_log_space_wake`).
     pub(super) fn tail_moved(&mut self, wake: &mut Vec<TaskId>) {
         wake.extend(self.log.space_queue.front());
     }
