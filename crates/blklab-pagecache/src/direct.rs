@@ -316,8 +316,8 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Submits all bios of a range (`direct_io_worker`, `do_direct_IO`); the
-    /// submitter's part is still pending.
+    /// Submits all bios of a range (`direct_io_worker`, `do_direct_IO`; with iomap,
+    /// `iomap_dio_rw`); the submitter's part is still pending.
     async fn submit_direct(&self, id: FileId, op: Op, range: &Range<u64>, means: Means) -> u64 {
         let flags = match op {
             Op::Read => BioFlags::NONE,

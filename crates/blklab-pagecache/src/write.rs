@@ -38,7 +38,7 @@ impl<H: Host> PageCache<H> {
     }
 
     /// The write itself, under the file's mutex (`generic_file_buffered_write`,
-    /// `generic_perform_write`).
+    /// `generic_perform_write`; XFS later `iomap_file_buffered_write`).
     pub(crate) async fn write_locked(
         &self,
         id: FileId,
