@@ -62,8 +62,8 @@ impl Journal {
         }
     }
 
-    /// The last of the transactions that are flushed together: committed ones
-    /// from the oldest on.
+    /// The last of the transactions that are flushed together
+    /// (`kupdate_transactions`): committed ones from the oldest on.
     fn last_of_group(&self) -> Option<u64> {
         let mut blocks = 0;
         let mut last = self.ended.front()?.tid;
@@ -118,8 +118,8 @@ impl View<'_, Volume> {
         }
     }
 
-    /// What is to be done to bring a block of a committed transaction to its
-    /// place; takes it if it is to be written.
+    /// What is to be done to bring a block of a committed transaction to its place
+    /// (`write_one_transaction`); takes it if it is to be written.
     fn reiser_take_block(&mut self, tid: u64, block: u64) -> Place {
         let v = &mut *self.volume;
         let device = v.device;
@@ -194,7 +194,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Commits what has ended, a while after it has.
+    /// Commits what has ended, a while after it has (`flush_async_commits`).
     async fn reiser_worker(&self) {
         let me = self.host.current();
         self.with(|s| s.reiser_journal().worker = Some(me));
@@ -248,7 +248,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         });
     }
 
-    /// Commits all transactions up to one, and waits.
+    /// Commits all transactions up to one, and waits (`flush_older_commits`).
     pub(super) async fn reiser_commit_up_to(&self, tid: u64) {
         loop {
             let next = self.with(|s| {
@@ -319,7 +319,8 @@ impl<H: Host> Mount<'_, H, Volume> {
     }
 
     /// Writes the blocks of the oldest transactions to their places, and the
-    /// journal's header (`flush_used_journal_lists`).
+    /// journal's header (`flush_used_journal_lists`,
+    /// `update_journal_header_block`).
     async fn reiser_flush_group(&self) {
         let Some(last) = self.with(|s| s.reiser_journal().last_of_group()) else {
             return;
