@@ -230,11 +230,13 @@ impl Log {
         self.size * 512
     }
 
-    /// Bytes that nobody uses or has reserved (`xlog_space_left`).
+    /// Bytes that nobody uses or has reserved (`xlog_space_left`). A transaction counts
+    /// twice while it is copied: what is in the log already is still reserved. So there may
+    /// be less than nothing, which is nothing.
     pub(super) fn free_bytes(&self, tail: u64) -> u64 {
-        let used = (self.head - tail) * 512 + self.buffer_bytes;
-        let free = self.size_bytes().checked_sub(used + self.reserved_bytes);
-        free.expect("no more of the log is used than there is")
+        let unused = self.size_bytes().checked_sub((self.head - tail) * 512);
+        let unused = unused.expect("the log's head does not pass its tail");
+        unused.saturating_sub(self.buffer_bytes + self.reserved_bytes)
     }
 
     /// Reserves bytes (`xlog_grant_add_space`).
@@ -306,6 +308,18 @@ mod tests {
         assert_eq!((second.sector, second.nr_sectors), (64, [36, 28]));
         assert!(!log.end_bio(second.nth, |_, _| {}));
         assert!(log.end_bio(second.nth, |_, _| {}));
+    }
+
+    /// The last transaction that there is room for is copied: half of it is in the log, and
+    /// all of it is still reserved.
+    #[test]
+    fn a_transaction_that_is_being_copied_leaves_nothing_free() {
+        let mut log = Log::new(8, 32 << 10, 20_480);
+        let tail = log.tail(None);
+        log.reserve(log.free_bytes(tail));
+        assert_eq!(log.free_bytes(tail), 0);
+        fill(&mut log);
+        assert_eq!(log.free_bytes(tail), 0);
     }
 
     #[test]
