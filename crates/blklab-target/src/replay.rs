@@ -54,14 +54,11 @@ impl TraceKey {
         input.send_all(&mut collector).map_err(|e| failed(&e))?;
         let kinds = input.header().map_or(Actions::ALL, |h| h.recorded);
         let mut recorded = collector.finish(kinds, self.dev).map_err(|e| {
-            let hint = match e {
-                CannotRepeat::SeveralDevices(_) => {
-                    " (--trace-dev MAJOR,MINOR, or 'device' in \
-                                                     [replay])"
-                }
-                _ => "",
-            };
-            failed(&format!("{e}{hint}"))
+            let told = failed(&e);
+            match e {
+                CannotRepeat::SeveralDevices(_) => told.about("replay.device"),
+                _ => told,
+            }
         })?;
         let counts = input.counts();
         for (what, n) in [("lost", counts.lost), ("damaged", counts.damaged)] {

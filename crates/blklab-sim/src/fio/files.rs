@@ -53,6 +53,9 @@ struct Named {
     id: Option<FileId>,
 }
 
+/// Said of files that no filesystem holds.
+const EXTENTS: &str = "no filesystem is chosen: a simple extent layout is used";
+
 /// A disk without an end counts as so large: offsets have room for sums.
 const DISK_BYTES_MAX: u64 = 1 << 62;
 
@@ -148,11 +151,11 @@ pub(crate) fn set_up(
     } else if laid_out > 0 {
         notes.push(format!(
             "{} MiB of files were laid out before the start, contiguously, in no time \
-             (without --fs, a simple extent layout is used)",
+             ({EXTENTS})",
             laid_out >> 20
         ));
     } else if named.values().any(|n| !n.device) {
-        notes.push("without --fs, a simple extent layout is used".to_owned());
+        notes.push(EXTENTS.to_owned());
     }
     for plan in &mut plans {
         plan.files = plan
