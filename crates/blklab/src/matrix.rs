@@ -384,7 +384,7 @@ fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, Refused> {
             let chosen = cell.experiment.with_variant(v);
             c.experiment = chosen.map_err(|err| {
                 let what = format!("variant '{}': {}", shown(&v.name), err.what);
-                ExperimentError::new(what).about("variant")
+                ExperimentError::new(what).about(format!("variant.\"{}\"", v.name))
             })?;
             c.label.push(("variant".to_owned(), v.name.clone()));
             out.push(c);

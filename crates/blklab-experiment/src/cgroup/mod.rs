@@ -72,22 +72,6 @@ fn split_key(rest: &str) -> Option<(&str, &str)> {
     Some((&rest[..at], &rest[at + 1..]))
 }
 
-/// The line of an experiment file on which `NAME.FILE` is written; else that on
-/// which the group begins.
-pub(crate) fn line_of(text: &str, rest: &str) -> Option<usize> {
-    let (name, file) = split_key(rest).unwrap_or((rest, ""));
-    let heads = [
-        format!("[cgroup.{name}]"),
-        format!("\"{name}\""),
-        format!("'{name}'"),
-    ];
-    let begins = |line: &str| heads.iter().any(|h| line.contains(h));
-    let first = text.lines().position(begins)?;
-    let writes = |line: &str| !file.is_empty() && line.contains(file);
-    let in_group = text.lines().skip(first).position(writes);
-    Some(first + in_group.unwrap_or(0) + 1)
-}
-
 /// Most control groups, with those above them.
 pub(crate) const CGROUPS_MAX: usize = 4096;
 
