@@ -6,8 +6,9 @@
 //! take 40 bytes a line.
 
 use blklab_experiment::{Experiment, Workload};
+use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
-use blklab_fio::range::find_ranges;
+use blklab_fio::range::{FileRange, find_ranges};
 use blklab_fio::run::random_map_bytes;
 use blklab_target::memory::Estimate;
 use blklab_target::{Replay, Site, Work};
@@ -62,40 +63,65 @@ fn add_processes(estimate: &mut Estimate, nr_processes: u64) {
 }
 
 fn add_jobs(estimate: &mut Estimate, e: &Experiment, jobs: &JobFile, site: &Site) {
-    let nr_jobs = jobs.jobs.len() as u64;
-    let mut slots = 0_u64;
-    let mut nr_files = 0_u64;
-    let mut maps = 0_u64;
-    let mut cached = 0_u64;
+    let mut records = Sum::default();
+    let mut slots = Sum::default();
+    let mut files = Sum::default();
+    let mut maps = Sum::default();
+    let mut cached = Sum::default();
     for job in &jobs.jobs {
-        slots = slots.saturating_add(u64::from(job.settings.iodepth));
-        nr_files += job.files.len() as u64;
+        records.add(job, JOB_BYTES);
+        let depth = u64::from(job.settings.iodepth);
+        slots.add(job, depth.saturating_mul(SLOT_BYTES));
+        files.add(job, (job.files.len() as u64).saturating_mul(FILE_BYTES));
         let Ok(ranges) = find_ranges(job, |name| site.file_state(name)) else {
             continue;
         };
-        for range in &ranges.files {
-            maps = maps.saturating_add(random_map_bytes(job, range));
-            cached = cached.saturating_add(range.length.min(range.real_size));
+        let sum = |bytes: &dyn Fn(&FileRange) -> u64| {
+            let all = ranges.files.iter().map(bytes);
+            all.fold(0, u64::saturating_add)
+        };
+        maps.add(job, sum(&|range| random_map_bytes(job, range)));
+        cached.add(job, sum(&|range| range.length.min(range.real_size)));
+    }
+    estimate.keep(records.bytes);
+    let nr_jobs = jobs.jobs.len();
+    records.tell(estimate, format!("{nr_jobs} jobs"), &["numjobs"]);
+    let nr_slots = slots.bytes / SLOT_BYTES;
+    let what = format!("iodepth, {nr_slots} over all jobs");
+    slots.tell(estimate, what, &["iodepth"]);
+    let nr_files = files.bytes / FILE_BYTES;
+    let what = format!("{nr_files} files");
+    files.tell(estimate, what, &["nrfiles", "filename"]);
+    let what = "the maps of blocks that random jobs have touched (norandommap=1 or \
+                random_generator=lfsr do without)";
+    maps.tell(estimate, what.to_owned(), &["size", "filesize"]);
+    let memory = e.vm.memory_bytes(e.kernel);
+    let pages = cached.bytes.min(memory) >> 12;
+    cached.bytes = pages * PAGE_BYTES;
+    let what = format!("{pages} cached pages");
+    cached.tell(estimate, what, &["size", "filesize"]);
+}
+
+/// What all jobs take of one thing.
+#[derive(Default)]
+struct Sum<'a> {
+    bytes: u64,
+    /// The job that takes most, and how much.
+    most: Option<(&'a Job, u64)>,
+}
+
+impl<'a> Sum<'a> {
+    fn add(&mut self, job: &'a Job, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.most.is_none_or(|(_, most)| bytes > most) {
+            self.most = Some((job, bytes));
         }
     }
-    let memory = e.vm.memory_bytes(e.kernel);
-    let pages = cached.min(memory) >> 12;
-    let jobs_bytes = nr_jobs.saturating_mul(JOB_BYTES);
-    estimate.keep(jobs_bytes);
-    estimate.add(format!("{nr_jobs} jobs"), jobs_bytes);
-    estimate.add(
-        format!("iodepth, {slots} over all jobs"),
-        slots.saturating_mul(SLOT_BYTES),
-    );
-    estimate.add(
-        format!("{nr_files} files"),
-        nr_files.saturating_mul(FILE_BYTES),
-    );
-    estimate.add(
-        "the maps of blocks that random jobs have touched (norandommap=1 or \
-         random_generator=lfsr do without)"
-            .to_owned(),
-        maps,
-    );
-    estimate.add(format!("{pages} cached pages"), pages * PAGE_BYTES);
+
+    /// Adds it to an estimate, at the option that decides.
+    fn tell(&self, estimate: &mut Estimate, what: String, options: &[&str]) {
+        if let Some((job, _)) = self.most {
+            estimate.add_at(job.place_of(options), what, self.bytes);
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! How much it is says the target ([`Target::memory`](crate::Target::memory)).
 
 use blklab_experiment::ExperimentError;
+use blklab_fio::error::Place;
 
 /// Memory that all experiments of a command may take together.
 pub const BYTES_MAX: u64 = 4 << 30;
@@ -13,17 +14,39 @@ pub const BYTES_MAX: u64 = 4 << 30;
 /// What one experiment takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// What takes memory while it runs: words for people, and bytes.
-    running: Vec<(String, u64)>,
+    /// What takes memory while it runs.
+    running: Vec<Item>,
     /// What stays of it until the end of the command.
     kept_bytes: u64,
+}
+
+/// Something that takes memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Item {
+    what: String,
+    bytes: u64,
+    /// Where a job asks for it.
+    place: Option<Place>,
 }
 
 impl Estimate {
     /// Adds what takes memory while the experiment runs: words for people that follow
     /// "of it for", and bytes.
     pub fn add(&mut self, what: String, bytes: u64) {
-        self.running.push((what, bytes));
+        self.running.push(Item {
+            what,
+            bytes,
+            place: None,
+        });
+    }
+
+    /// The same, of jobs of which the one that takes most asks for it at this place.
+    pub fn add_at(&mut self, place: &Place, what: String, bytes: u64) {
+        self.running.push(Item {
+            what,
+            bytes,
+            place: Some(place.clone()),
+        });
     }
 
     /// Adds what stays of it until the end of the command.
@@ -32,14 +55,13 @@ impl Estimate {
     }
 
     fn running_bytes(&self) -> u64 {
-        let bytes = self.running.iter().map(|(_, bytes)| *bytes);
+        let bytes = self.running.iter().map(|item| item.bytes);
         bytes.fold(0, u64::saturating_add)
     }
 
     /// What takes most.
-    fn largest(&self) -> (&str, u64) {
-        let largest = self.running.iter().max_by_key(|(_, bytes)| *bytes);
-        largest.map_or(("", 0), |(what, bytes)| (what, *bytes))
+    fn largest(&self) -> Option<&Item> {
+        self.running.iter().max_by_key(|item| item.bytes)
     }
 }
 
@@ -49,25 +71,27 @@ impl Estimate {
 /// # Errors
 /// Says what takes most; about `jobs` if fewer at a time would do.
 pub fn check(all: &[Estimate], parallel: usize) -> Result<(), ExperimentError> {
-    let fail = |what: String| {
-        Err(ExperimentError::new(format!(
-            "{what}; at most {}",
-            gib(BYTES_MAX)
-        )))
+    let error = |what: String| {
+        let what = format!("{what}; at most {}", gib(BYTES_MAX));
+        ExperimentError::new(what)
     };
     let mut running: Vec<&Estimate> = all.iter().collect();
     running.sort_by_key(|e| std::cmp::Reverse(e.running_bytes()));
     running.truncate(parallel.max(1));
-    let Some(largest) = running.first() else {
-        return Ok(());
-    };
-    let (what, bytes) = largest.largest();
-    if largest.running_bytes() > BYTES_MAX {
-        return fail(format!(
-            "the run would take about {} of memory, {} of it for {what}",
-            gib(largest.running_bytes()),
-            gib(bytes)
+    if let Some(run) = running.first()
+        && let Some(item) = run.largest()
+        && run.running_bytes() > BYTES_MAX
+    {
+        let told = error(format!(
+            "the run would take about {} of memory, {} of it for {}",
+            gib(run.running_bytes()),
+            gib(item.bytes),
+            item.what
         ));
+        return Err(match &item.place {
+            Some(place) => told.at(place),
+            None => told,
+        });
     }
     let at_once = running.iter().map(|e| e.running_bytes());
     let at_once = at_once.fold(0, u64::saturating_add);
@@ -80,12 +104,16 @@ pub fn check(all: &[Estimate], parallel: usize) -> Result<(), ExperimentError> {
         } else {
             "results are kept to the end: give several commands".to_owned()
         };
-        let failed: Result<(), ExperimentError> = fail(format!(
+        let told = error(format!(
             "{} experiments would take about {} of memory ({hint})",
             all.len(),
             gib(total)
         ));
-        return failed.map_err(|e| if at_once > kept { e.about("jobs") } else { e });
+        return Err(if at_once > kept {
+            told.about("jobs")
+        } else {
+            told
+        });
     }
     Ok(())
 }

@@ -188,8 +188,14 @@ impl<'t> Planner<'t> {
                 .take_memory(e, Work::Processes)
                 .map_err(|err| err.located_in(e))?,
             Some(text) => {
-                plan.add_jobs(&text)
-                    .map_err(|err| err.in_file(&text.name))?;
+                plan.add_jobs(&text).map_err(|err| {
+                    let mut err = err.in_file(&text.name);
+                    if matches!(e.workload, Workload::Scenario(_)) {
+                        // Nobody has its text to look a line up.
+                        err.line = None;
+                    }
+                    err
+                })?;
                 plan.jobs = Some(text);
             }
         }
@@ -299,10 +305,12 @@ pub fn cut_by_disk(
     let files = job.files.iter().zip(&ranges.files);
     for (name, range) in files.filter(|(name, _)| name.starts_with("/dev/")) {
         if range.first >= disk_bytes {
-            return Err(ExperimentError::new(format!(
+            let what = format!(
                 "job '{}': offset {} lies beyond the end of {name}, which has {disk_bytes} bytes",
                 job.name, range.first
-            )));
+            );
+            let place = job.place_of(&["offset", "offset_increment"]);
+            return Err(ExperimentError::new(what).at(place));
         }
         if range.length > disk_bytes - range.first {
             return Ok(Some(format!(

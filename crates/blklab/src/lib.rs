@@ -100,6 +100,7 @@ pub use blklab_experiment::{
     Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load,
     load_device, no_such, parse,
 };
+pub use blklab_fio::error::Place;
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;
 pub use blklab_fio::run::Failure;

@@ -353,7 +353,7 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Ex
     let Ok(Some(text)) = planner.jobs(e) else {
         return Ok(());
     };
-    let Some(wanted) = text.wanted_scheduler()? else {
+    let Some((wanted, place)) = text.wanted_scheduler()? else {
         return Ok(());
     };
     e.choose_scheduler(wanted).map_err(|err| {
@@ -362,7 +362,7 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Ex
             shown(wanted),
             err.what
         );
-        ExperimentError { what, ..err }
+        ExperimentError { what, ..err }.at(place)
     })?;
     e.remarks.push(format!(
         "the job file chose the scheduler: ioscheduler={wanted} (one named for the experiment \

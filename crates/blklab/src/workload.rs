@@ -60,5 +60,5 @@ pub fn list(
 ) -> Result<(), ExperimentError> {
     let state = |name: &str| site.file_state(name);
     let listed = blklab_fio::workload::list(&text.jobs, limits, state, visit);
-    listed.map_err(|err| ExperimentError::new(err.to_string()))
+    listed.map_err(|err| ExperimentError::new(err.to_string()).at(&err.place))
 }

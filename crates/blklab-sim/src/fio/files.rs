@@ -51,6 +51,8 @@ struct Named {
     /// Whether it is written when the run has begun.
     written_first: bool,
     id: Option<FileId>,
+    /// The job, by its place among all, that makes it so large.
+    job: usize,
 }
 
 /// Said of files that no filesystem holds.
@@ -91,7 +93,7 @@ pub(crate) fn set_up(
         };
         let ranges = find_ranges(&job, state).map_err(|e| {
             let e = e.trim_start_matches(&format!("{}: ", job.name));
-            ExperimentError::new(format!("job '{}': {e}", job.name))
+            ExperimentError::new(format!("job '{}': {e}", job.name)).at(&job.place)
         })?;
         let write_first = Features::of(job.release).writes_files_first;
         let mut to_write = Vec::new();
@@ -105,10 +107,12 @@ pub(crate) fn set_up(
                         device: is_device(name),
                         written_first: false,
                         id: None,
+                        job: plans.len(),
                     }
                 });
-                if range.real_size != u64::MAX {
-                    n.final_bytes = n.final_bytes.max(range.real_size);
+                if range.real_size != u64::MAX && range.real_size > n.final_bytes {
+                    n.final_bytes = range.real_size;
+                    n.job = plans.len();
                 }
             }
             for layout in layouts(&job, &ranges) {
@@ -125,7 +129,7 @@ pub(crate) fn set_up(
             }
         }
         let run = JobRun::new(job.clone(), &ranges)
-            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)))?;
+            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)).at(&job.place))?;
         plans.push(Box::new(Plan {
             job: Rc::new(job),
             run,
@@ -139,7 +143,7 @@ pub(crate) fn set_up(
             overlaps: Overlaps::default(),
         }));
     }
-    create(cache, &mut named, &order, disk_bytes)?;
+    create(cache, &mut named, &order, disk_bytes, &plans)?;
     if !cache.sets_space_aside() {
         if laid_out > 0 {
             notes.push(format!(
@@ -178,12 +182,13 @@ fn check_engine(job: &Job) -> Result<(), ExperimentError> {
         .filter(|e| e.is_simulated())
         .map(|e| e.name)
         .collect();
-    Err(ExperimentError::new(format!(
+    let what = format!(
         "job '{}': engine '{}' is not simulated; those that are: {}",
         job.name,
         job.settings.ioengine,
         valid.join(", ")
-    )))
+    );
+    Err(ExperimentError::new(what).at(job.place_of(&["ioengine"])))
 }
 
 fn create(
@@ -191,6 +196,7 @@ fn create(
     named: &mut BTreeMap<String, Named>,
     order: &[String],
     disk_bytes: u64,
+    plans: &[Box<Plan>],
 ) -> Result<(), ExperimentError> {
     // On a filesystem with inodes fio's order counts. Space that is set aside
     // for files to come lies behind the files that are there.
@@ -222,6 +228,7 @@ fn create(
                     n.final_bytes >> 20,
                     disk_bytes >> 20
                 ))
+                .at(plans[n.job].job.place_of(&["size", "filesize"]))
             })?);
         }
     }
