@@ -31,15 +31,15 @@ pub enum Merge {
 pub struct RqState(u16);
 
 impl RqState {
-    /// The driver has been shown it.
+    /// The driver has been shown it (`REQ_STARTED`, later `RQF_STARTED`).
     pub const STARTED: RqState = RqState(1 << 0);
-    /// Nothing may be sorted in front of it; never merged.
+    /// Nothing may be sorted in front of it; never merged (`REQ_SOFTBARRIER`).
     pub const SOFTBARRIER: RqState = RqState(1 << 1);
-    /// Ordered write.
+    /// Ordered write (`REQ_HARDBARRIER`).
     pub const HARDBARRIER: RqState = RqState(1 << 2);
-    /// A size or segment test failed once.
+    /// A size or segment test failed once (`REQ_NOMERGE`).
     pub const NOMERGE: RqState = RqState(1 << 3);
-    /// Was given to the scheduler.
+    /// Was given to the scheduler (`REQ_SORTED`).
     pub const SORTED: RqState = RqState(1 << 4);
     /// Holds a slot of a request pool.
     pub const POOLED: RqState = RqState(1 << 5);
@@ -51,9 +51,9 @@ impl RqState {
     pub const PROXY: RqState = RqState(1 << 8);
     /// Counted in the queue's `in_flight`.
     pub const COUNTED: RqState = RqState(1 << 9);
-    /// Carries the newer of the two barrier colours.
+    /// Carries the newer of the two barrier colours (`REQ_ORDERED_COLOR`).
     pub const COLOR: RqState = RqState(1 << 10);
-    /// Goes through the flush machinery.
+    /// Goes through the flush machinery (`REQ_FLUSH_SEQ`, later `RQF_FLUSH_SEQ`).
     pub const FLUSH_SEQ: RqState = RqState(1 << 11);
 
     /// Counted by write-back throttling.
@@ -154,12 +154,13 @@ impl Request {
         self.sector + u64::from(self.nr_sectors)
     }
 
-    /// Whether schedulers treat it as synchronous.
+    /// Whether schedulers treat it as synchronous (`rq_is_sync`).
     pub fn is_sync(&self) -> bool {
         matches!(self.op, Op::Read | Op::Flush) || self.flags.has(BioFlags::SYNC)
     }
 
-    /// On which side of it the bio lies, if on any; the back is tested first.
+    /// On which side of it the bio lies, if on any; the back is tested first
+    /// (`elv_try_merge`, later `blk_try_merge`).
     pub fn side_of(&self, bio: &Bio) -> Option<Merge> {
         if self.end() == bio.sector {
             Some(Merge::Back)

@@ -84,14 +84,23 @@ impl Files {
             }
         }
         for log in &needed.logs {
+            let option = log.option;
+            let refused = |what: String| ExperimentError::new(what).at(&log.place);
             let path = self.log(i, &log.name).map_err(|what| {
                 let named = blklab::shown(&log.name);
-                ExperimentError::new(format!("{}={named}: {what}", log.writer))
+                refused(format!("{option}={named}: {what}"))
             })?;
             if self.out.is_none() {
-                outputs::check_writable(&path).with_context(|| log.writer.clone())?;
+                outputs::check_writable(&path)
+                    .map_err(|err| refused(format!("{option}: {err}")))?;
             }
-            claims.writes(&path, &log.writer)?;
+            // Several sections may write a log together: it is the file's.
+            let file = format!("{}: ", log.place.file);
+            let claimed = claims.writes(&path, &format!("{file}{option}"));
+            claimed.map_err(|err| {
+                let what = err.what.strip_prefix(&file).unwrap_or(&err.what);
+                refused(what.to_owned())
+            })?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ mod show;
 use crate::Outcome;
 use crate::args::{FitDeviceArgs, PlainFormat};
 use crate::interrupt::end_at_once;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use blklab::outputs::{self, Claims};
 use blklab::to_fio::DeviceFit;
 use blklab_fit::{
@@ -58,7 +58,8 @@ pub(crate) fn fit_device(a: &FitDeviceArgs) -> Result<Outcome> {
         hold_out: a.hold_out,
         threads,
     };
-    let fitted = fit(&measured.cells, &options)?;
+    let fitted = fit(&measured.cells, &options)
+        .map_err(|none| anyhow!("{none}; blklab fit-device --jobs prints jobs for fio"))?;
     let names: Vec<String> = a.files.iter().map(|f| f.display().to_string()).collect();
     let (remarks, lines) = show::described(&names, &fitted);
     let file = device_file(fitted.drive.name, &remarks, &lines);
@@ -208,7 +209,7 @@ fn read_text(path: &Path) -> Result<String> {
     if bytes.len() as u64 > BYTES_MAX {
         bail!("larger than {} MiB", BYTES_MAX >> 20);
     }
-    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("it is not UTF-8 text"))
+    String::from_utf8(bytes).map_err(|_| anyhow!("it is not UTF-8 text"))
 }
 
 /// Prints the job files, or writes them into a folder.

@@ -13,6 +13,7 @@ mod example;
 mod execute;
 mod files;
 mod fit_device;
+mod hints;
 mod histogram;
 mod interrupt;
 mod list;

@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::execute::execute;
 use crate::files::Files;
+use crate::hints::hinted;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::source::set_by_option;
@@ -74,13 +75,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let plans = matrix::plans(&cells, overrides, &planner).map_err(|err| chosen.told(err))?;
     let memory: Vec<_> = plans.iter().map(|p| p.needs().memory.clone()).collect();
     let parallel = a.jobs.unwrap_or_else(blklab::parallel::cores);
-    blklab::memory::check(&memory, parallel).map_err(|err| match err.key.as_str() {
-        "jobs" => ExperimentError {
-            what: format!("{}; --jobs N runs fewer", err.what),
-            ..err
-        },
-        _ => err,
-    })?;
+    blklab::memory::check(&memory, parallel).map_err(hinted)?;
     let files = Files::plan(a, &cells, &plans)?;
     let mut output = Output::open(a.output.as_deref())?;
     let interrupt = Interrupt::watch()?;

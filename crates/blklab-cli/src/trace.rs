@@ -16,7 +16,7 @@ use blklab::findings::counted;
 use blklab::findings::slow::Which;
 use blklab::scheduler::Schedulers;
 use blklab::trace_file::{self, FileId, TraceFile, TraceOptions, TraceOut};
-use blklab::{StatsCollector, TraceSink, TraceSource as _, TraceStats};
+use blklab::{StatsCollector, TraceSink, TraceStats};
 use stats::Sections;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -106,7 +106,7 @@ fn name_inputs(input: &TraceFile) -> Result<()> {
 fn collect(input: &mut TraceFile, also: &mut impl TraceSink) -> Result<TraceStats> {
     let _shown = Watcher::reading(input.progress());
     let mut both = (StatsCollector::new(), also);
-    input.send_all(&mut both)?;
+    blklab::send_all(input, &mut both)?;
     Ok(both.0.finish())
 }
 
@@ -126,7 +126,7 @@ fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
     options.times_as_given = input.format().has_printed_times;
     let mut out = TraceOut::create_with(output, &header, options)?;
     let shown = Watcher::reading(input.progress());
-    input.send_all(&mut out)?;
+    blklab::send_all(&mut input, &mut out)?;
     drop(shown);
     report_damage(file, input.counts());
     if let Some(note) = left_out(out.left_out()) {

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::args::{WorkloadArgs, WorkloadFormat};
 use crate::progress::Watcher;
 use crate::stack::Stack;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use blklab::matrix;
 use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
@@ -49,8 +49,7 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
                 ControlFlow::Break(())
             }
         }
-    })
-    .map_err(|e| anyhow!("{}: {e}", a.file.display()))?;
+    })?;
     drop(counted);
     if let Some(e) = failed {
         return Err(e.into());

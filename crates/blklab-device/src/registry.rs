@@ -126,7 +126,7 @@ const MODELS: &[DeviceInfo] = &[
     DeviceInfo {
         name: "fitted",
         summary: "times by direction and size, as seen in a trace, so many commands at a time",
-        source: "fitted to a trace by `blklab why TRACE --what-if`",
+        source: "fitted to a trace by `blklab why`",
         params: fitted::PARAMS,
         preset: &[],
         queue_depth: 32,

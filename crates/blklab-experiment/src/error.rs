@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with an experiment: one line each.
 
+use blklab_fio::error::Place;
 use blklab_kernel::{PatchError, TunableError, VersionError};
 use blklab_types::{choices, nearest_name, push_visibly, shown};
 use std::fmt;
@@ -34,6 +35,16 @@ impl ExperimentError {
     pub fn about(mut self, key: impl Into<String>) -> ExperimentError {
         if self.key.is_empty() {
             self.key = key.into();
+        }
+        self
+    }
+
+    /// The same error, at a place in a job file unless it names a file already.
+    #[must_use]
+    pub fn at(mut self, place: &Place) -> ExperimentError {
+        if self.file.is_none() {
+            self.file = Some(place.file.clone());
+            self.line = (place.line > 0).then_some(place.line as usize);
         }
         self
     }

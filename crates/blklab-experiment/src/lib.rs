@@ -17,12 +17,14 @@ mod filesystem;
 mod group;
 mod input;
 mod load;
+mod locate;
 mod md;
 mod parts;
 mod raw;
 mod save;
 mod set;
 pub mod settings;
+mod source;
 mod trace;
 
 pub use catalogue::{Catalogue, Models, SchedulerChoice};
@@ -30,10 +32,11 @@ pub use error::{ExperimentError, no_such};
 pub use filesystem::FilesystemSpec;
 pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
-pub use load::{FORMAT, Source, load, load_device, parse};
+pub use load::{FORMAT, load, load_device, parse};
 pub use md::MdSpec;
 pub use parts::{DeviceSpec, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
+pub use source::Source;
 pub use trace::{Placement, Timing, TraceSpec};
 
 use blklab_fio::release::Release;

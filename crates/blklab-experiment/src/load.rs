@@ -1,35 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading experiment files and fio job files.
 
-use crate::cgroup;
 use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, ReadFile, read_given, read_named};
+use crate::locate::{line_at, line_of_key};
 use crate::raw::{RawDevice, RawExperiment};
+use crate::source::Source;
 use crate::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload, no_such};
 use serde::de::DeserializeOwned;
 use std::path::Path;
-
-/// What kind of text a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// An experiment in TOML.
-    Toml,
-    /// An experiment in JSON.
-    Json,
-    /// A fio job file.
-    Fio,
-}
-
-impl Source {
-    /// By the end of the file's name: `.toml`, `.json`, anything else is a
-    /// fio job file.
-    pub fn from_path(path: &Path) -> Source {
-        match path.extension().and_then(|e| e.to_str()) {
-            Some("toml") => Source::Toml,
-            Some("json") => Source::Json,
-            _ => Source::Fio,
-        }
-    }
-}
 
 /// Reads an experiment or job file. `-` is standard input with a job file; the
 /// name of a built-in scenario is that, unless there is such a file. It chooses
@@ -88,15 +66,15 @@ pub fn parse(
     .map_err(|e| e.in_file(name))
     .and_then(|raw| match format_of(source, text) {
         None | Some(FORMAT) => Ok(raw),
-        Some(other) => Err(other_format(other).at_key_in(text).in_file(name)),
+        Some(other) => Err(other_format(other).at_key_in(text, source).in_file(name)),
     })
     .map_err(|e| match format_of(source, text) {
         // What is unknown may be what a later format has.
-        Some(other) if other > FORMAT => other_format(other).at_key_in(text).in_file(name),
+        Some(other) if other > FORMAT => other_format(other).at_key_in(text, source).in_file(name),
         _ => e,
     })?;
     raw.resolve(name, stem, read_file, catalogue)
-        .map_err(|e| e.at_key_in(text).in_file(name))
+        .map_err(|e| e.at_key_in(text, source).in_file(name))
 }
 
 /// Reads a file that describes a device: a table `[device]` as experiments have it.
@@ -110,10 +88,10 @@ pub fn load_device(path: &Path, catalogue: &Catalogue) -> Result<DeviceSpec, Exp
         let raw: RawDevice = from_toml(&text)?;
         match format_of(Source::Toml, &text) {
             None | Some(FORMAT) => {}
-            Some(other) => return Err(other_format(other).at_key_in(&text)),
+            Some(other) => return Err(other_format(other).at_key_in(&text, Source::Toml)),
         }
         let device = raw.resolve(&shown, catalogue);
-        device.map_err(|e| e.at_key_in(&text))
+        device.map_err(|e| e.at_key_in(&text, Source::Toml))
     };
     read().map_err(|e| e.in_file(&shown))
 }
@@ -182,12 +160,6 @@ fn from_json(text: &str) -> Result<RawExperiment, ExperimentError> {
     Ok(raw)
 }
 
-/// The line of a byte of a text, from 1.
-fn line_at(text: &str, at: usize) -> usize {
-    let before = &text.as_bytes()[..at.min(text.len())];
-    1 + before.iter().filter(|&&b| b == b'\n').count()
-}
-
 /// A deserialiser's message in one line: where in the file, and for an unknown
 /// key the nearest one.
 fn in_words(message: &str, path: &str) -> String {
@@ -216,9 +188,9 @@ fn in_words(message: &str, path: &str) -> String {
 impl ExperimentError {
     /// With the line of its key in the text of an experiment file, if the key
     /// is there.
-    fn at_key_in(mut self, text: &str) -> ExperimentError {
+    fn at_key_in(mut self, text: &str, source: Source) -> ExperimentError {
         if self.line.is_none() && !self.key.is_empty() {
-            self.line = line_of_key(text, &self.key);
+            self.line = line_of_key(text, source, &self.key);
         }
         self
     }
@@ -233,41 +205,11 @@ impl ExperimentError {
         let path = Path::new(&e.file);
         let located = match Source::from_path(path) {
             Source::Fio => self,
-            _ => match read_named(path, GIVEN_BYTES_MAX) {
-                Ok(text) => self.at_key_in(&text),
+            source => match read_named(path, GIVEN_BYTES_MAX) {
+                Ok(text) => self.at_key_in(&text, source),
                 Err(_) => self,
             },
         };
         located.in_file(&e.file)
     }
-}
-
-/// The line on which `section.key` is set, in TOML or JSON: of the key, else
-/// of its section.
-fn line_of_key(text: &str, path: &str) -> Option<usize> {
-    if let Some(rest) = path.strip_prefix("cgroup.") {
-        return cgroup::line_of(text, rest);
-    }
-    let (section, key) = path.split_once('.').unwrap_or(("", path));
-    let line_of = |word: &str| text.lines().position(|line| sets(line, word));
-    line_of(key)
-        .or_else(|| line_of(section))
-        .map(|index| index + 1)
-}
-
-/// Whether a line begins a table `word`, sets a key `word`, or holds the text
-/// `word` if that is in quotes.
-fn sets(line: &str, word: &str) -> bool {
-    if word.is_empty() {
-        return false;
-    }
-    if word.starts_with('"') {
-        return line.contains(word);
-    }
-    let rest = line.trim_start().strip_prefix(word);
-    rest.is_some_and(|rest| rest.trim_start().starts_with('='))
-        || line.trim() == format!("[{word}]")
-        || line
-            .split_once(&format!("\"{word}\""))
-            .is_some_and(|(_, rest)| rest.trim_start().starts_with(':'))
 }

@@ -244,6 +244,26 @@ impl RawExperiment {
         }
     }
 
+    /// Refuses a second workload.
+    fn check_workloads(&self) -> Result<(), ExperimentError> {
+        let all = [
+            ("processes", self.processes.is_some()),
+            ("job", self.job.is_some()),
+            ("job_file", self.job_file.is_some()),
+            ("scenario", self.scenario.is_some()),
+            ("replay", self.replay.is_some()),
+        ];
+        let mut given = all.iter().filter(|(_, is_given)| *is_given);
+        match given.nth(1) {
+            None => Ok(()),
+            Some((second, _)) => Err(ExperimentError::new(
+                "more than one workload: give one of 'processes', 'job', 'job_file', 'scenario' and \
+                 'replay'",
+            )
+            .about(*second)),
+        }
+    }
+
     /// The value, with job files read through `read_file`.
     pub(crate) fn resolve(
         mut self,
@@ -252,6 +272,7 @@ impl RawExperiment {
         read_file: &ReadFile<'_>,
         catalogue: &Catalogue,
     ) -> Result<Experiment, ExperimentError> {
+        self.check_workloads()?;
         let scheduler = self.scheduler()?;
         check_names(Home::Queue, "key", &self.queue)?;
         check_names(Home::Machine, "setting", &self.vm)?;
@@ -264,38 +285,29 @@ impl RawExperiment {
             .transpose()?;
         let replay = self.replay.map(|table| resolve_replay(name, table));
         let replay = replay.transpose()?;
-        let has_job = self.processes.is_some() || self.job.is_some() || self.job_file.is_some();
-        if usize::from(scenario.is_some()) + usize::from(replay.is_some()) + usize::from(has_job)
-            > 1
-        {
-            return Err(several_workloads());
-        }
-        let workload = match (self.processes, self.job, self.job_file) {
-            (None, None, None) if scenario.is_some() => Workload::Processes(Vec::new()),
-            (None, None, None) if replay.is_some() => {
-                Workload::Trace(replay.expect("the guard asks"))
-            }
-            (Some(p), None, None) => Workload::Processes(p),
-            (None, Some(text), None) => Workload::Fio {
+        let is_scenario = scenario.is_some();
+        let workload = match (self.processes, self.job, self.job_file, replay) {
+            _ if is_scenario => Workload::Processes(Vec::new()),
+            (Some(p), ..) => Workload::Processes(p),
+            (_, Some(text), ..) => Workload::Fio {
                 name: format!("{name} (job)"),
                 text,
             },
-            (None, None, Some(file)) => {
+            (_, _, Some(file), _) => {
                 let (name, text) = read_file(&file).map_err(|e| {
                     let what = format!("job_file: {e}");
                     ExperimentError::new(what).about("job_file")
                 })?;
                 Workload::Fio { name, text }
             }
-            (None, None, None) => {
+            (.., Some(spec)) => Workload::Trace(spec),
+            (None, None, None, None) => {
                 return Err(ExperimentError::new(
                     "no workload: give 'processes', 'job' (fio job text), 'job_file', 'scenario' or \
                      'replay'",
                 ));
             }
-            _ => return Err(several_workloads()),
         };
-        let is_scenario = scenario.is_some();
         let id = self.id.as_deref().unwrap_or(stem);
         let mut e = match scenario {
             Some(e) => Experiment {
@@ -352,7 +364,7 @@ impl RawExperiment {
             let v = v.resolve()?;
             if e.variants.iter().any(|o| o.name == v.name) {
                 let what = format!("two variants are called '{}'", shown(&v.name));
-                return Err(ExperimentError::new(what).about("variant"));
+                return Err(ExperimentError::new(what).about(format!("variant.\"{}\"", v.name)));
             }
             e.variants.push(v);
         }
@@ -416,13 +428,6 @@ fn check_names(home: Home, what: &str, table: &Table) -> Result<(), ExperimentEr
             Err(ExperimentError::new(what).about(format!("{name}.{key}")))
         }
     }
-}
-
-fn several_workloads() -> ExperimentError {
-    ExperimentError::new(
-        "more than one workload: give one of 'processes', 'job', 'job_file', 'scenario' and \
-         'replay'",
-    )
 }
 
 /// `trace` names the trace, which counts from the folder of the experiment file `name`.

@@ -36,7 +36,7 @@ pub fn candidates(
     tries: bool,
 ) -> Result<Vec<&'static str>, String> {
     let Some(kernel) = context.kernel() else {
-        return Err("the kernel is not known (--kernel, --context)".to_owned());
+        return Err("the kernel is not known".to_owned());
     };
     match context.scheduler().filter(|_| !tries) {
         Some(name) => match schedulers.find(name, kernel) {

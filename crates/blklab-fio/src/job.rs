@@ -11,6 +11,7 @@ use crate::replay::Replay;
 use crate::seeds::{Seeds, start_delay_generator};
 use crate::settings::{PerDir, Settings, ZoneMode};
 use blklab_types::{IoPrio, PrioClass};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One job.
@@ -46,9 +47,14 @@ pub struct Job {
     pub options: Vec<(&'static str, Option<String>)>,
     /// Where its section starts.
     pub place: Place,
+    /// Where each option was last given, in its section or a global one.
+    option_places: Arc<OptionPlaces>,
     /// Low end of the start delay before the first draw; 0 for not drawn yet.
     start_delay_low_us: u64,
 }
+
+/// Where each option was last given, by name.
+pub(crate) type OptionPlaces = BTreeMap<&'static str, Place>;
 
 /// A priority by the numbers of its class and level, as fio has them.
 pub fn io_prio(class: u32, level: u32) -> IoPrio {
@@ -79,6 +85,7 @@ impl Job {
         place: Place,
         settings: Settings,
         options: Vec<(&'static str, Option<String>)>,
+        option_places: OptionPlaces,
     ) -> Job {
         let seeds = Seeds::new(&settings, 0, 0);
         Job {
@@ -97,8 +104,17 @@ impl Job {
             rate_bps: [0; 3],
             options,
             place,
+            option_places: Arc::new(option_places),
             start_delay_low_us: 0,
         }
+    }
+
+    /// Where the first of these options that was given stands; the section if none was.
+    pub fn place_of(&self, options: &[&str]) -> &Place {
+        let given = options
+            .iter()
+            .find_map(|name| self.option_places.get(*name));
+        given.unwrap_or(&self.place)
     }
 
     /// Its engine, if fio 3.33 has it.

@@ -5,6 +5,7 @@
 //! Jobs bound by time run on a clock that moves ten microseconds per I/O.
 
 use crate::engine::InstantEngine;
+use crate::error::Place;
 use crate::job::Job;
 use crate::parse::JobFile;
 use crate::range::{FileState, Ranges, find_ranges, layouts};
@@ -43,8 +44,8 @@ pub struct Limits {
 /// Why a job cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetupError {
-    /// Name of the job.
-    pub job: String,
+    /// Where the job's section begins.
+    pub place: Place,
     /// fio's message.
     pub message: String,
 }
@@ -83,7 +84,7 @@ pub fn set_up(
             },
             Err(message) => {
                 return Err(SetupError {
-                    job: job.name.clone(),
+                    place: job.place.clone(),
                     message,
                 });
             }
@@ -120,7 +121,7 @@ pub fn list(
             continue;
         }
         let error = |message| SetupError {
-            job: job.name.clone(),
+            place: job.place.clone(),
             message,
         };
         let mut ios = Listing::new(job.clone(), ranges).map_err(error)?;

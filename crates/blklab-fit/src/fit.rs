@@ -71,9 +71,7 @@ pub struct Fit {
 /// If there are none.
 pub fn fit(cells: &[Cell], options: &FitOptions) -> Result<Fit, FitError> {
     if cells.is_empty() {
-        return Err(FitError::new(
-            "no load to fit a device to; blklab fit-device --jobs prints jobs for fio",
-        ));
+        return Err(FitError::new("no load to fit a device to"));
     }
     let held = held_out(cells, options.hold_out);
     let bench = Bench::new(cells, options.threads.max(1));

@@ -45,7 +45,7 @@ static KNOWN: &[Foreign] = &[
     },
     Foreign {
         what: "the output of fio",
-        instead: "it has sums, no I/Os; run the job with --write_iolog, or the job file with `blklab run`",
+        instead: "it has sums, no I/Os; run the job with write_iolog=FILE, or the job file with `blklab run`",
         marks: &[
             &["Run status group", "(all jobs):"],
             &["clat percentiles"],
@@ -109,7 +109,7 @@ static KNOWN: &[Foreign] = &[
     },
     Foreign {
         what: "the output of a tool that traces filesystems (ext4slower, xfsslower, fileslower)",
-        instead: "what files wait for is not what disks are asked for; record with blktrace, biosnoop or `blklab record --also`",
+        instead: "what files wait for is not what disks are asked for; record with blktrace, biosnoop or `blklab record`",
         marks: &[&["OFF_KB", "FILENAME"], &["LAT(ms)", "FILENAME"]],
     },
     Foreign {

@@ -283,7 +283,7 @@ pub(crate) fn recognise(input: &mut Input<Source>) -> Result<Option<&'static For
 }
 
 /// A reader of any format.
-pub(crate) trait Reader: TraceSource<Error = FormatError> + fmt::Debug {
+pub(crate) trait Reader: TraceSource<Error = FormatError> + fmt::Debug + Send {
     /// What was found so far; complete after the last item.
     fn counts(&self) -> &ReadCounts;
 

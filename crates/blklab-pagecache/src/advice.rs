@@ -27,7 +27,8 @@ pub enum Fault {
 }
 
 impl<H: Host> PageCache<H> {
-    /// `posix_fadvise`; a length of 0 means up to the end of the file.
+    /// `posix_fadvise` (`sys_fadvise64_64`); a length of 0 means up to the end of
+    /// the file.
     ///
     /// # Errors
     /// [`FsError::BadHandle`], [`FsError::TooBig`].
@@ -90,8 +91,8 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
-    /// A program touches a page of the file's mapping for the first time; a
-    /// write makes the page dirty.
+    /// A program touches a page of the file's mapping for the first time
+    /// (`filemap_fault`); a write makes the page dirty.
     ///
     /// # Errors
     /// [`FsError::TooBig`] behind the end of the file (the program would get
@@ -146,8 +147,8 @@ impl<H: Host> PageCache<H> {
         Ok(fault)
     }
 
-    /// A fault finds its page: fewer misses, and from 2.6.32 on the next
-    /// window if the page carries the marker.
+    /// A fault finds its page: fewer misses, and from 2.6.32 on the next window if
+    /// the page carries the marker (`do_async_mmap_readahead`).
     async fn hit(&self, fd: Fd, id: FileId, page: u64) {
         let around = self.config.features.fault_readahead == FaultReadahead::Around;
         let (marked, max) = self.with(|s| {
@@ -163,7 +164,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// A fault does not find its page.
+    /// A fault does not find its page (`do_sync_mmap_readahead`).
     async fn miss(&self, fd: Fd, id: FileId, page: u64) {
         let ra = self.with(|s| s.open[fd.0 as usize].ra);
         let follows = ra.prev.wrapping_add(1) == page;

@@ -59,7 +59,8 @@ impl State {
         &mut self.task_dirties[task.idx()]
     }
 
-    /// Pages after which a task of a group looks at the limits.
+    /// Pages after which a task of a group looks at the limits
+    /// (`nr_dirtied_pause`).
     fn poll_pages(&mut self, (task, group): (TaskId, u16)) -> u64 {
         let pause = self.task_dirty(task).nr_dirtied_pause;
         if self.wbs.group(group).dirty_exceeded {
@@ -78,7 +79,8 @@ impl State {
             .max(1)
     }
 
-    /// Whether a task that dirtied pages has to look at the limits now.
+    /// Whether a task that dirtied pages has to look at the limits now
+    /// (`balance_dirty_pages_ratelimited`).
     pub(crate) fn poll_due(&mut self, of: (TaskId, u16), cpu: usize) -> bool {
         let own = self.poll_pages(of);
         let nr_dirtied = self.task_dirty(of.0).nr_dirtied;
@@ -101,7 +103,8 @@ impl State {
         }
     }
 
-    /// Updates the estimates for a throttled task of a group.
+    /// Updates the estimates for a throttled task of a group
+    /// (`bdi_update_bandwidth`, later `wb_update_bandwidth`).
     fn update_rates(&mut self, group: u16, position: &Position, started: Jiffies, at: At) {
         if self.wbs.group(group).update(started, Some(position), at) {
             let (dirty, pages) = (self.limits.dirty, position.pages);
@@ -110,7 +113,8 @@ impl State {
         }
     }
 
-    /// Decides about a task of a group that came with so many dirtied pages.
+    /// Decides about a task of a group that came with so many dirtied pages: the
+    /// pause that `balance_dirty_pages` computes.
     fn judge(
         &mut self,
         (task, group): (TaskId, u16),
@@ -173,8 +177,8 @@ impl TaskDirty {
         }
     }
 
-    /// Nobody is held back: the pages until the next check follow from what
-    /// is free.
+    /// Nobody is held back: the pages until the next check follow from what is free
+    /// (`dirty_poll_interval`).
     fn run_free(&mut self, pages: u64, now: Jiffies) {
         *self = TaskDirty {
             nr_dirtied: 0,
@@ -185,7 +189,7 @@ impl TaskDirty {
 }
 
 impl<H: Host> PageCache<H> {
-    /// The flusher's part of the estimates.
+    /// The flusher's part of the estimates (`wb_update_bandwidth`).
     pub(crate) fn update_bandwidth(&self, started: Jiffies) {
         let at = self.at();
         self.with(|s| {
@@ -213,7 +217,8 @@ impl<H: Host> PageCache<H> {
         (self.host.current(), group)
     }
 
-    /// Checks the limits for the running task and lets it pause.
+    /// Checks the limits for the running task and lets it pause
+    /// (`balance_dirty_pages`).
     pub(crate) async fn balance_by_pauses(&self) {
         let (task, group) = self.dirtier();
         let (begun, started) = (self.host.now(), self.host.jiffies());

@@ -9,23 +9,26 @@
 use crate::position::Position;
 use blklab_types::{Hz, Jiffies};
 
-/// Bandwidth that a device is taken to have before it is known: 100 MiB/s.
+/// Bandwidth that a device is taken to have before it is known: 100 MiB/s
+/// (`INIT_BW`).
 const INIT_PAGES_PER_S: u64 = 100 << (20 - 12);
 
 /// Estimates of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bandwidth {
-    /// Pages written per second, over about three seconds.
+    /// Pages written per second, over about three seconds (`write_bandwidth`).
     pub(crate) write: u64,
-    /// The same, smoothed.
+    /// The same, smoothed (`avg_write_bandwidth`).
     pub(crate) avg_write: u64,
     /// Pages per second that each writer may dirty, before its position is
     /// looked at.
     pub(crate) dirty_ratelimit: u64,
-    /// The rate at which writing and dirtying would have been even.
+    /// The rate at which writing and dirtying would have been even
+    /// (`balanced_dirty_ratelimit`).
     pub(crate) balanced_ratelimit: u64,
     dirtied_stamp: u64,
     written_stamp: u64,
+    /// `bw_time_stamp`.
     stamp: Jiffies,
 }
 
@@ -54,11 +57,11 @@ impl Bandwidth {
         }
     }
 
-    /// Updates the estimates if 200 ms have passed. `started`: when the
-    /// caller's check or round began; after a quiet second that began later
-    /// only the stamps move. `position`: of a throttled writer; the flusher
-    /// gives none and updates the bandwidth alone. Returns whether the time
-    /// had come and it was not quiet.
+    /// Updates the estimates if 200 ms have passed (`__bdi_update_bandwidth`, later
+    /// `__wb_update_bandwidth`). `started`: when the caller's check or round began;
+    /// after a quiet second that began later only the stamps move. `position`: of a
+    /// throttled writer; the flusher gives none and updates the bandwidth alone.
+    /// Returns whether the time had come and it was not quiet.
     pub(crate) fn update(
         &mut self,
         counts: Counts,
@@ -84,6 +87,7 @@ impl Bandwidth {
         !quiet
     }
 
+    /// `bdi_update_write_bandwidth`, later `wb_update_write_bandwidth`.
     fn update_write(&mut self, written: u64, elapsed: u64, hz: u64) {
         let period = (3 * hz).next_power_of_two();
         if elapsed > period {
@@ -102,8 +106,9 @@ impl Bandwidth {
         self.write = new;
     }
 
-    /// Moves the rate a step towards the one at which writing and dirtying,
-    /// here `dirty_rate` pages per second, would be even.
+    /// Moves the rate a step towards the one at which writing and dirtying, here
+    /// `dirty_rate` pages per second, would be even (`bdi_update_dirty_ratelimit`,
+    /// later `wb_update_dirty_ratelimit`).
     fn update_ratelimit(&mut self, position: &Position, dirty_rate: u64) {
         let rate = self.dirty_ratelimit;
         let task_rate = task_ratelimit(rate, position.ratio(self.avg_write)) + 1;

@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// A buffer is dirty, and its page.
+    /// A buffer is dirty, and its page (`mark_buffer_dirty`).
     pub fn dirty_buffer(&mut self, (id, page): Place, now: Jiffies) {
         let run = page..page + 1;
         self.files[id.idx()].buffers.dirty.set(run.clone());
@@ -100,7 +100,7 @@ impl State {
 }
 
 impl<H: Host> PageCache<H> {
-    /// Sleeps until nobody writes a page's buffer.
+    /// Sleeps until nobody writes a page's buffer (`wait_on_buffer`).
     pub async fn wait_buffer(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Buffer).await;
     }
@@ -161,7 +161,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Submits buffers that are locked for it, one bio each.
+    /// Submits buffers that are locked for it, one bio each (`submit_bh`).
     pub async fn submit_buffers(&self, batch: &mut Vec<Place>, flags: BioFlags) {
         for (file, page) in batch.drain(..) {
             let (sector, bio) = self.with(|s| {
@@ -175,8 +175,8 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Locks a dirty page that is about to be written through its buffer, and
-    /// makes it clean.
+    /// Locks a dirty page that is about to be written through its buffer, and makes
+    /// it clean (`clear_page_dirty_for_io`).
     pub fn lock_for_write(&self, id: FileId, page: u64) {
         let run = page..page + 1;
         self.with(|s| {

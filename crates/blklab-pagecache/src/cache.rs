@@ -118,12 +118,12 @@ impl<H: Runtime> PageCache<H> {
 
     // Sleeping ---------------------------------------------------------------
 
-    /// Sleeps until nobody holds the page's lock.
+    /// Sleeps until nobody holds the page's lock (`wait_on_page_locked`).
     pub async fn wait_unlocked(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Unlock).await;
     }
 
-    /// Sleeps until the page's write has ended.
+    /// Sleeps until the page's write has ended (`wait_on_page_writeback`).
     pub async fn wait_writeback(&self, id: FileId, page: u64) {
         self.wait_page(id, page, WaitFor::Writeback).await;
     }
@@ -155,7 +155,8 @@ impl<H: Runtime> PageCache<H> {
         }
     }
 
-    /// Waits for the writes of a run that are in flight, in ascending order.
+    /// Waits for the writes of a run that are in flight, in ascending order
+    /// (`wait_on_page_writeback_range`, later `filemap_fdatawait_range`).
     pub async fn wait_writeback_run(&self, id: FileId, run: Range<u64>) {
         let mut page = run.start;
         while let Some(next) = self.with(|s| s.file(id).writeback.next_set(page, run.end)) {
@@ -173,7 +174,7 @@ impl<H: Runtime> PageCache<H> {
         });
     }
 
-    /// Takes the inode's mutex.
+    /// Takes the inode's mutex (`i_mutex`, later `i_rwsem`).
     pub async fn lock_inode(&self, id: FileId) {
         let me = self.host.current();
         if self.with(|s| s.file(id).mutex.lock_or_queue(me)) {

@@ -79,7 +79,8 @@ impl State {
 }
 
 impl<H: Host> PageCache<H> {
-    /// One bio, or the submitter, is done with a direct I/O.
+    /// One bio, or the submitter, is done with a direct I/O (`dio_bio_end_aio`,
+    /// `dio_complete`).
     #[inline]
     pub(crate) fn end_direct(&self, key: u64, failed: bool) {
         if self.with(|s| s.end_part(key, failed)) {
@@ -115,8 +116,8 @@ impl<H: Host> PageCache<H> {
         Ok(done.unwrap_or(0))
     }
 
-    /// A direct read. With a context it returns `None` when everything is
-    /// submitted.
+    /// A direct read (`generic_file_aio_read`, `__blockdev_direct_IO`). With a
+    /// context it returns `None` when everything is submitted.
     pub(crate) async fn read_direct(
         &self,
         fd: Fd,
@@ -258,6 +259,7 @@ impl<H: Host> PageCache<H> {
             || !self.with(|s| s.file(id).is_device)
     }
 
+    /// The write itself (`generic_file_direct_write`).
     async fn direct_write_locked(
         &self,
         id: FileId,
@@ -294,7 +296,7 @@ impl<H: Host> PageCache<H> {
         Ok(done)
     }
 
-    /// Waits for the bios of a synchronous I/O.
+    /// Waits for the bios of a synchronous I/O (`dio_await_completion`).
     async fn finish_direct(&self, key: u64, queued: bool) -> Result<Option<u64>, FsError> {
         self.end_direct(key, false);
         if queued {
@@ -313,7 +315,8 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Submits all bios of a range; the submitter's part is still pending.
+    /// Submits all bios of a range (`direct_io_worker`, `do_direct_IO`; with iomap,
+    /// `iomap_dio_rw`); the submitter's part is still pending.
     async fn submit_direct(&self, id: FileId, op: Op, range: &Range<u64>, means: Means) -> u64 {
         let flags = match op {
             Op::Read => BioFlags::NONE,
@@ -380,6 +383,8 @@ impl<H: Host> PageCache<H> {
         key
     }
 
+    /// Writes what is dirty of a range and waits for it
+    /// (`filemap_write_and_wait_range`).
     async fn write_and_wait(&self, id: FileId, range: &Range<u64>) {
         let pages = pages_of(range);
         let busy = self.with(|s| {

@@ -25,7 +25,7 @@ const SLICE_PAGES: u64 = 1024;
 /// (`BDI_STAT_BATCH` of one processor).
 const UNSEEN_PAGES: u64 = 8;
 
-/// Why the flusher writes.
+/// Why the flusher writes (`wb_reason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Explicit,
@@ -67,7 +67,8 @@ impl<H: Host> PageCache<H> {
         });
     }
 
-    /// Asks for background writing, or with a budget for so many pages.
+    /// Asks for background writing, or with a budget for so many pages
+    /// (`bdi_start_writeback`, `bdi_start_background_writeback`).
     pub(crate) fn ask_flusher(&self, pages: i64) {
         self.with(|s| {
             if pages <= 0 {
@@ -83,7 +84,8 @@ impl<H: Host> PageCache<H> {
         self.wake_flusher();
     }
 
-    /// Has the flusher write all that is dirty, and sleeps until it did.
+    /// Has the flusher write all that is dirty, and sleeps until it did
+    /// (`sync_inodes_sb`).
     pub(crate) async fn flush_and_wait(&self) {
         let me = self.host.current();
         let work = Work {
@@ -102,8 +104,8 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// The first page became dirty: a flusher that sleeps without a timer
-    /// starts one.
+    /// The first page became dirty: a flusher that sleeps without a timer starts
+    /// one (`bdi_wakeup_thread_delayed`).
     pub fn start_flusher_timer(&self) {
         if self.with(|s| s.flusher.untimed) {
             self.wake_flusher();
@@ -117,6 +119,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
+    /// `bdi_writeback_task`; later the work `wb_workfn`.
     async fn flusher_thread(self) {
         loop {
             self.with(|s| s.flusher.running = true);
@@ -247,6 +250,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
+    /// `wb_writeback`.
     async fn flush(&self, mut run: Run) {
         let plugs = self.config.features.flusher_plugs_rounds;
         if plugs {
@@ -311,7 +315,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Rounds over all inodes (2.6.32 to 3.1).
+    /// Rounds over all inodes (2.6.32 to 3.1; `writeback_inodes_wb`).
     async fn flush_rounds(&self, run: &mut Run) {
         let budget = self.config.max_writeback_pages;
         let older_than = (run.reason == Reason::Periodic).then(|| self.older_than(run));
@@ -335,7 +339,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Slices of single inodes (3.2 and later).
+    /// Slices of single inodes (3.2 and later; `queue_io`, `writeback_sb_inodes`).
     async fn flush_slices(&self, run: &mut Run) {
         while !self.is_over(run) {
             let older_than = self.older_than(run);
@@ -387,8 +391,8 @@ impl<H: Host> PageCache<H> {
         progress
     }
 
-    /// Somebody else writes the inode: an integrity run sleeps until it is
-    /// free, others come back to it.
+    /// Somebody else writes the inode: an integrity run sleeps until it is free,
+    /// others come back to it (`requeue_io`).
     async fn pass_over(&self, id: FileId, run: &Run) {
         if run.integrity {
             self.wait_synced(id).await;

@@ -9,11 +9,11 @@ use crate::FileId;
 /// The three lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// Dirty, not chosen for writing.
+    /// Dirty, not chosen for writing (`s_dirty`, later `b_dirty`).
     Dirty = 0,
-    /// Chosen; the oldest is next.
+    /// Chosen; the oldest is next (`s_io`, later `b_io`).
     Io = 1,
-    /// Had its turn and has more.
+    /// Had its turn and has more (`s_more_io`, later `b_more_io`).
     MoreIo = 2,
 }
 

@@ -12,7 +12,8 @@ use blklab_types::PAGE_BYTES;
 /// watermarks and reserves: one hundredth.
 const RESERVE_SHARE: u64 = 100;
 
-/// The memory that the limits depend on, in pages.
+/// The memory that the limits depend on, in pages (`determine_dirtyable_memory`,
+/// later `global_dirtyable_memory`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// All memory that the kernel's own does not take.
@@ -46,7 +47,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits for two ratios in percent.
+    /// The limits for two ratios in percent (`get_dirty_limits`, later
+    /// `global_dirty_limits`).
     ///
     /// Ratios below the floor act as the floor; a background limit not below
     /// the dirty limit becomes half of that.
@@ -82,8 +84,9 @@ impl Limits {
         Limits::checked(background * available / 100, dirty * available / 100)
     }
 
-    /// The limits with byte values in place of ratios: rounded up to pages,
-    /// and a background limit not below the dirty limit becomes half of that.
+    /// The limits with byte values in place of ratios (`vm_dirty_bytes`,
+    /// `dirty_background_bytes`): rounded up to pages, and a background limit not
+    /// below the dirty limit becomes half of that.
     pub(crate) fn with_bytes(self, dirty: Option<u64>, background: Option<u64>) -> Limits {
         let pages = |bytes: u64| bytes.div_ceil(PAGE_BYTES);
         Limits::checked(
@@ -108,8 +111,9 @@ impl Limits {
         (self.background + self.dirty) / 2
     }
 
-    /// A device's part of the dirty limit: its share of recent completions,
-    /// but not more than is left of the global limit beside its own pages.
+    /// A device's part of the dirty limit: its share of recent completions, but not
+    /// more than is left of the global limit beside its own pages
+    /// (`clip_bdi_dirty_limit`).
     pub fn of_device(&self, (num, den): (u64, u64), global_pages: u64, device_pages: u64) -> u64 {
         let share = u128::from(self.dirty) * u128::from(num) / u128::from(den.max(1));
         let left = self.dirty.saturating_sub(global_pages) + device_pages;
@@ -117,8 +121,8 @@ impl Limits {
     }
 }
 
-/// A task's part of the device's limit: less, the more of the recently dirtied
-/// pages are its own, down to seven eighths.
+/// A task's part of the device's limit (`task_dirty_limit`): less, the more of the
+/// recently dirtied pages are its own, down to seven eighths.
 pub(crate) fn of_task(limit: u64, (num, den): (u64, u64)) -> u64 {
     let off = u128::from(limit >> 3) * u128::from(num) / u128::from(den.max(1));
     limit

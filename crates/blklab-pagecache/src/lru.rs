@@ -35,13 +35,13 @@ impl Lru {
         self.nr_active
     }
 
-    /// Pages just added to the cache.
+    /// Pages just added to the cache (`lru_cache_add`).
     pub fn add(&mut self, file: FileId, pages: Range<u64>) {
         push(&mut self.inactive, file, pages);
     }
 
-    /// A use of cached pages: the first marks them, the second moves them to
-    /// the active list.
+    /// A use of cached pages: the first marks them, the second moves them to the
+    /// active list (`mark_page_accessed`).
     pub fn touch(&mut self, file: &mut File, pages: Range<u64>) {
         self.nr_active += file.active.set_where(&file.referenced, pages.clone());
         file.referenced.set(pages);
@@ -70,7 +70,8 @@ impl Lru {
         freed
     }
 
-    /// Moves the oldest run of the active list to the inactive one.
+    /// Moves the oldest run of the active list to the inactive one
+    /// (`shrink_active_list`).
     fn shrink_active(&mut self, files: &mut [File]) {
         if let Some(run) = self.active.pop_front() {
             let file = &mut files[run.file.idx()];
@@ -80,7 +81,8 @@ impl Lru {
         }
     }
 
-    /// Goes over one inactive run; drops at most `need` pages.
+    /// Goes over one inactive run (`shrink_inactive_list`, `shrink_page_list`);
+    /// drops at most `need` pages.
     fn scan(&mut self, file: &mut File, run: Run, need: u64) -> u64 {
         let (mut page, end, mut freed) = (run.pages.start, run.pages.end, 0);
         while let Some(first) = file.cached.next_set(page, end) {
@@ -115,8 +117,8 @@ impl Lru {
         forget(file, pages)
     }
 
-    /// Drops the clean pages of a run, however recently used; returns how
-    /// many.
+    /// Drops the clean pages of a run, however recently used
+    /// (`invalidate_mapping_pages`); returns how many.
     pub(crate) fn drop_clean(&mut self, id: FileId, file: &mut File, pages: Range<u64>) -> u64 {
         let freed = self.forget_clean(file, pages);
         if freed > 0 {
@@ -125,7 +127,7 @@ impl Lru {
         freed
     }
 
-    /// Drops all clean pages of all files.
+    /// Drops all clean pages of all files (`drop_pagecache_sb`).
     pub(crate) fn drop_all_clean(&mut self, files: &mut [File]) -> u64 {
         let freed = files
             .iter_mut()

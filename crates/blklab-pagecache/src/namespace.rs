@@ -100,6 +100,7 @@ impl<H: Host> PageCache<H> {
         self.make(directory, name, true).await
     }
 
+    /// `vfs_create`, `vfs_mkdir`.
     async fn make(
         &self,
         parent: FileId,
@@ -134,7 +135,8 @@ impl<H: Host> PageCache<H> {
         on_volume!(self, revalidate(id))
     }
 
-    /// Reads a file's entry and its inode if they are not in memory.
+    /// Reads a file's entry and its inode if they are not in memory (`real_lookup`,
+    /// later `lookup_slow`).
     async fn load_one(&self, id: FileId) -> Result<(), FsError> {
         let parent = self.with(|s| s.parent(id))?;
         self.lock_inode(parent).await;
@@ -200,8 +202,8 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
-    /// `readdir` to the end: the files in the order in which the filesystem
-    /// lists them.
+    /// `readdir` to the end (`vfs_readdir`): the files in the order in which the
+    /// filesystem lists them.
     ///
     /// # Errors
     /// [`FsError::BadHandle`], [`FsError::NotDirectory`], [`FsError::Io`].
@@ -241,6 +243,7 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
+    /// `vfs_unlink`, `vfs_rmdir`.
     async fn remove_name(&self, parent: FileId, id: FileId) -> Result<(), FsError> {
         self.with(|s| {
             s.exists(id)?;

@@ -74,8 +74,8 @@ pub trait Ops<H: Host>: Sized + 'static {
         false
     }
 
-    /// `sync`: the filesystem's own step, after writing of the dirty pages was
-    /// started (up to 2.6.31), or had ended.
+    /// `sync`: the filesystem's own step (`sync_fs`), after writing of the dirty
+    /// pages was started (up to 2.6.31), or had ended.
     async fn sync(&self, _cache: &PageCache<H>) {}
 
     /// The periodic job comes by the superblock (`write_super`, every 5 s, before
@@ -115,8 +115,8 @@ pub trait Ops<H: Host>: Sized + 'static {
         Ok(())
     }
 
-    /// A path to a file whose names and inodes are in memory is walked: for
-    /// filesystems that do not trust what is there for ever.
+    /// A path to a file whose names and inodes are in memory is walked
+    /// (`d_revalidate`): for filesystems that do not trust what is there for ever.
     async fn revalidate(&self, _cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
@@ -148,8 +148,8 @@ pub trait Ops<H: Host>: Sized + 'static {
         Ok(())
     }
 
-    /// The inode of a removed file or directory is freed, and its blocks; its
-    /// pages are gone.
+    /// The inode of a removed file or directory is freed, and its blocks
+    /// (`delete_inode`, later `evict_inode`); its pages are gone.
     async fn remove_inode(&self, _cache: &PageCache<H>, _id: FileId) -> Result<(), FsError> {
         Ok(())
     }
@@ -160,8 +160,8 @@ pub trait Ops<H: Host>: Sized + 'static {
         Ok(())
     }
 
-    /// Pages are about to be dropped whatever their state, because the file is
-    /// cut or removed.
+    /// Pages are about to be dropped whatever their state, because the file is cut
+    /// or removed (`invalidatepage`).
     async fn invalidate(&self, _cache: &PageCache<H>, _id: FileId, _run: Range<u64>) {}
 
     /// A file is closed. `wrote`: by somebody who wrote to it.
@@ -266,9 +266,9 @@ pub trait Ops<H: Host>: Sized + 'static {
         config.bio_pages
     }
 
-    /// Somebody wants the dirty pages of a file written. A filesystem that
-    /// writes when it likes, or has its own way of asking the page cache to,
-    /// says true, and takes care of them itself.
+    /// Somebody wants the dirty pages of a file written (`writepages`). A
+    /// filesystem that writes when it likes, or has its own way of asking the page
+    /// cache to, says true, and takes care of them itself.
     async fn writes_itself(
         &self,
         _cache: &PageCache<H>,
@@ -341,7 +341,7 @@ pub trait Ops<H: Host>: Sized + 'static {
         false
     }
 
-    /// A page is about to be mapped for a read.
+    /// A page is about to be mapped for a read (`get_block`).
     async fn load_mapping(&self, _cache: &PageCache<H>, _id: FileId, _page: u64) {}
 
     /// Where a file lies, if the page cache does not know.
@@ -352,7 +352,8 @@ pub trait Ops<H: Host>: Sized + 'static {
     /// A read of a file has ended.
     async fn accessed(&self, _cache: &PageCache<H>, _id: FileId) {}
 
-    /// fsync: the filesystem's own step, after the file's pages were written.
+    /// fsync: the filesystem's own step (its `fsync`), after the file's pages were
+    /// written.
     async fn sync_metadata(&self, _cache: &PageCache<H>, _id: FileId, _data_only: bool) {}
 
     /// Whether fsync has no step of its own but flushes the disk's cache

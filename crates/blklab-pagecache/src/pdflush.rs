@@ -62,6 +62,7 @@ impl<H: Host> PageCache<H> {
         taker.is_some()
     }
 
+    /// Starts a thread (`start_one_pdflush_thread`).
     fn start_pdflush(&self) {
         self.with(|s| {
             s.pdflush.running += 1;
@@ -71,6 +72,7 @@ impl<H: Host> PageCache<H> {
             .spawn("pdflush", Box::pin(self.clone().pdflush_thread()));
     }
 
+    /// `__pdflush`.
     async fn pdflush_thread(self) {
         let second = u64::from(self.host.hz().0);
         let task = self.host.current();
@@ -197,8 +199,8 @@ impl<H: Host> PageCache<H> {
         on
     }
 
-    /// The timer of the periodic job; if that is refused, it tries again a
-    /// second later.
+    /// The timer of the periodic job (`wb_timer_fn`); if that is refused, it tries
+    /// again a second later.
     async fn periodic_timer(self) {
         let me = self.host.current();
         let hz = self.host.hz();

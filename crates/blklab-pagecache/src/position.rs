@@ -26,14 +26,14 @@ pub(crate) struct Position {
     pub(crate) limit: u64,
     /// Pages dirty or under write-back on all devices.
     pub pages: u64,
-    /// The device's share of the dirty limit.
+    /// The device's share of the dirty limit (`bdi_thresh`, later `wb_thresh`).
     pub(crate) device_limit: u64,
     /// Pages dirty or under write-back on the device.
     pub(crate) device_pages: u64,
 }
 
 impl Position {
-    /// Below it nobody is held back.
+    /// Below it nobody is held back (`dirty_freerun_ceiling`).
     pub(crate) fn freerun(&self) -> u64 {
         (self.background + self.dirty) / 2
     }
@@ -48,8 +48,9 @@ impl Position {
         self.device_pages > self.device_limit && self.pages > self.dirty
     }
 
-    /// The position ratio for a device of that bandwidth: 1024 at the
-    /// setpoints, about 2048 at the free-run limit, 0 at the hard limit.
+    /// The position ratio for a device of that bandwidth (`bdi_position_ratio`,
+    /// later `wb_position_ratio`): 1024 at the setpoints, about 2048 at the
+    /// free-run limit, 0 at the hard limit.
     pub(crate) fn ratio(&self, avg_write: u64) -> u64 {
         if self.pages >= self.limit {
             return 0;
@@ -67,7 +68,8 @@ impl Position {
         u64::try_from(ratio).unwrap_or(u64::MAX)
     }
 
-    /// The cubic curve through the free-run limit, the setpoint and the limit.
+    /// The cubic curve through the free-run limit, the setpoint and the limit
+    /// (later `pos_ratio_polynom`).
     fn global_ratio(&self) -> u128 {
         let (setpoint, limit) = (i128::from(self.setpoint()), i128::from(self.limit));
         let x = ((setpoint - i128::from(self.pages)) << RATIO_BITS) / (limit - setpoint + 1);
@@ -103,8 +105,8 @@ fn refill(ratio: u128, pages: u128, reserve: u128) -> u128 {
     }
 }
 
-/// Pages that a task may dirty before it looks again, while there is room:
-/// about the square root of what is free.
+/// Pages that a task may dirty before it looks again, while there is room: about
+/// the square root of what is free (`dirty_poll_interval`).
 pub(crate) fn poll_interval(pages: u64, dirty: u64) -> u64 {
     match dirty.saturating_sub(pages) {
         0 => 1,
@@ -112,8 +114,9 @@ pub(crate) fn poll_interval(pages: u64, dirty: u64) -> u64 {
     }
 }
 
-/// The longest pause of a writer, in ticks: about an eighth of the time in
-/// which the device writes what it has, at most 200 ms.
+/// The longest pause of a writer, in ticks (`bdi_max_pause`, later `wb_max_pause`):
+/// about an eighth of the time in which the device writes what it has, at most 200
+/// ms.
 pub(crate) fn max_pause(device_pages: u64, avg_write: u64, hz: Hz) -> u64 {
     let hz = u64::from(hz.0);
     let per_eighth = avg_write / (1 + hz / 8).next_power_of_two();
@@ -129,7 +132,8 @@ pub(crate) struct Target {
     pub pages: u64,
 }
 
-/// How long and how often a writer of that rate is to pause.
+/// How long and how often a writer of that rate is to pause (`bdi_min_pause`, later
+/// `wb_min_pause`).
 pub(crate) fn target_pause(
     max_pause: u64,
     task_rate: u64,
@@ -169,8 +173,8 @@ pub(crate) fn target_pause(
     }
 }
 
-/// The slow follower of the dirty limit: up at once, down by a 32nd of the
-/// distance, and not below what is dirty.
+/// The slow follower of the dirty limit (`update_dirty_limit`): up at once, down by
+/// a 32nd of the distance, and not below what is dirty.
 pub(crate) fn follow_limit(limit: u64, dirty: u64, pages: u64) -> u64 {
     if limit < dirty {
         return dirty;

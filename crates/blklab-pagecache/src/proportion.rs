@@ -10,14 +10,14 @@
 
 use blklab_types::{Hz, Jiffies};
 
-/// The count of all events, and the period.
+/// The count of all events, and the period (`prop_descriptor`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
     half_shift: u32,
     total: u64,
 }
 
-/// The count of one party.
+/// The count of one party (`prop_local_percpu`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     events: u64,
@@ -44,7 +44,7 @@ impl Events {
         1 << self.half_shift
     }
 
-    /// Counts `n` events of one party.
+    /// Counts `n` events of one party (`__prop_inc_percpu`).
     pub(crate) fn add(&mut self, share: &mut Share, mut n: u64) {
         while n > 0 {
             self.age(share);
@@ -55,13 +55,14 @@ impl Events {
         }
     }
 
-    /// Numerator and denominator of a party's share.
+    /// Numerator and denominator of a party's share (`prop_fraction_percpu`).
     pub(crate) fn fraction(&self, share: &mut Share) -> (u64, u64) {
         self.age(share);
         (share.events, self.half() + self.total % self.half())
     }
 
-    /// Halves a count once for every half period that it has not seen.
+    /// Halves a count once for every half period that it has not seen
+    /// (`prop_norm_percpu`).
     fn age(&self, share: &mut Share) {
         let epoch = self.total >> self.half_shift;
         let missed = epoch - share.epoch;
@@ -78,8 +79,9 @@ impl Events {
 /// (`VM_COMPLETIONS_PERIOD_LEN`).
 const HALVING_S: u64 = 3;
 
-/// Counts of parties and of all that age by time. Counts age when one is looked
-/// at; while next to nothing is left of the total, nothing ages.
+/// Counts of parties and of all that age by time (`fprop_global`,
+/// `fprop_local_percpu`). Counts age when one is looked at; while next to nothing
+/// is left of the total, nothing ages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Timed {
     all: u64,
@@ -97,7 +99,7 @@ impl Timed {
         }
     }
 
-    /// Counts events of a party.
+    /// Counts events of a party (`__fprop_inc_percpu`).
     pub(crate) fn add(&mut self, party: usize, n: u64) {
         if self.own.len() <= party {
             self.own.resize(party + 1, 0);
@@ -106,7 +108,8 @@ impl Timed {
         self.all += n;
     }
 
-    /// Numerator and denominator of a party's share at a tick.
+    /// Numerator and denominator of a party's share at a tick
+    /// (`fprop_fraction_percpu`, `fprop_new_period`).
     pub(crate) fn fraction(&mut self, party: usize, now: Jiffies, hz: Hz) -> (u64, u64) {
         let halvings = now.0 / (HALVING_S * u64::from(hz.0));
         for _ in 0..(halvings - self.halvings).min(64) {

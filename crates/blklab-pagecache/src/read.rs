@@ -138,6 +138,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
+    /// `ondemand_readahead`.
     async fn on_demand(&self, fd: Fd, id: FileId, page: u64, req: u64, marker: bool) {
         let which = self.config.features.readahead;
         let window = self.with(|s| {
@@ -160,7 +161,8 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Returns the page at which the algorithm is to be asked again.
+    /// Reads what the two-window algorithm says (`page_cache_readahead`, up to
+    /// 2.6.22). Returns the page at which it is to be asked again.
     pub(crate) async fn two_window_readahead(
         &self,
         fd: Fd,
@@ -209,7 +211,8 @@ impl<H: Host> PageCache<H> {
         capacity.saturating_sub(s.lru.nr_active()) / 2
     }
 
-    /// Reads pages that an advice or a random reader asked for, in pieces.
+    /// Reads pages that an advice or a random reader asked for, in pieces
+    /// (`force_page_cache_readahead`).
     pub(crate) async fn read_forced(&self, id: FileId, start: u64, pages: u64) {
         let most = self.with(|s| self.forced_max(s));
         let end = start
@@ -256,9 +259,10 @@ impl<H: Host> PageCache<H> {
         has && self.config.features.large_folios
     }
 
-    /// Submits reads of the missing pages of a window, as far as the file
-    /// goes, without waiting for them. Returns how many there were. `order`: of
-    /// its folios, if the file has large ones.
+    /// Submits reads of the missing pages of a window, as far as the file goes,
+    /// without waiting for them (`__do_page_cache_readahead`, later
+    /// `page_cache_ra_unbounded`). Returns how many there were. `order`: of its
+    /// folios, if the file has large ones.
     pub(crate) async fn read_folios(&self, id: FileId, window: Window, order: u32) -> u64 {
         let (missing, end) = self.with(|s| {
             let file = s.file(id);

@@ -17,20 +17,22 @@ pub struct Window {
     pub start: u64,
     /// Number of pages.
     pub pages: u64,
-    /// Page that gets the marker; reaching it starts the next window.
+    /// Page that gets the marker (`PG_readahead`); reaching it starts the next
+    /// window.
     pub marker: Option<u64>,
 }
 
 /// What a decision may ask about the page cache of the file.
 pub trait Cached {
-    /// The first uncached page after `page`, looking at no more than `max`
-    /// pages from `page` on.
+    /// The first uncached page after `page`, looking at no more than `max` pages
+    /// from `page` on (`radix_tree_next_hole`, later `page_cache_next_miss`).
     fn next_hole(&self, page: u64, max: u64) -> Option<u64>;
-    /// Cached pages immediately before `page`, at most `max`.
+    /// Cached pages immediately before `page`, at most `max`
+    /// (`count_history_pages`).
     fn run_before(&self, page: u64, max: u64) -> u64;
 }
 
-/// Read-ahead state of one open file.
+/// Read-ahead state of one open file (`file_ra_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RaState {
     /// First page of the current window.
@@ -40,9 +42,9 @@ pub struct RaState {
     /// How many pages at its end are ahead of the reader; two windows: size
     /// of the ahead window.
     pub(crate) async_size: u64,
-    /// Last page of the previous call; `u64::MAX` before the first.
+    /// Last page of the previous call (`prev_pos`); `u64::MAX` before the first.
     pub prev: u64,
-    /// Largest window; 0 turns read-ahead off.
+    /// Largest window (`ra_pages`); 0 turns read-ahead off.
     pub(crate) max: u64,
     /// Order of the large folios in the last window, where there are any.
     pub(crate) folio_order: u32,
@@ -57,7 +59,8 @@ pub struct RaState {
 /// Smallest window of the two-window algorithm (16 KiB).
 const MIN_WINDOW: u64 = 4;
 
-/// Pages found cached in a row before two-window read-ahead gives up.
+/// Pages found cached in a row before two-window read-ahead gives up
+/// (`VM_MAX_CACHE_HIT`).
 const MAX_CACHE_HITS: u64 = 256;
 
 impl RaState {
@@ -76,7 +79,7 @@ impl RaState {
         }
     }
 
-    /// Size of the first window for a request of `req` pages.
+    /// Size of the first window for a request of `req` pages (`get_init_ra_size`).
     pub(crate) fn init_size(&self, req: u64) -> u64 {
         let size = req.max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
         if size <= self.max / 32 {
@@ -88,7 +91,7 @@ impl RaState {
         }
     }
 
-    /// Size of the window that follows one of `size`.
+    /// Size of the window that follows one of `size` (`get_next_ra_size`).
     fn next_size(&self, size: u64) -> u64 {
         let next = if size < self.max / 16 {
             size * 4
@@ -98,8 +101,9 @@ impl RaState {
         next.min(self.max)
     }
 
-    /// The decision of the on-demand algorithms for a missing page (`marker`
-    /// false) or a marked one, `req` pages before the end of the request.
+    /// The decision of the on-demand algorithms (`ondemand_readahead`,
+    /// `try_context_readahead`) for a missing page (`marker` false) or a marked
+    /// one, `req` pages before the end of the request.
     pub fn on_demand(
         &mut self,
         which: Readahead,
@@ -186,9 +190,9 @@ impl RaState {
         };
     }
 
-    /// The decision of the two-window algorithm at the start of a request of
-    /// `req` pages: up to two windows to read. `congested`: do not read ahead
-    /// what nobody waits for.
+    /// The decision of the two-window algorithm at the start of a request of `req`
+    /// pages (`page_cache_readahead`): up to two windows to read. `congested`: do
+    /// not read ahead what nobody waits for.
     pub fn two_window(&mut self, offset: u64, req: u64, congested: bool) -> [Option<Window>; 2] {
         let exact = |start, pages| {
             Some(Window {
@@ -246,7 +250,7 @@ impl RaState {
         windows
     }
 
-    /// Plans the ahead window behind the current one.
+    /// Plans the ahead window behind the current one (`make_ahead_window`).
     fn ahead(&mut self, blocked: bool) -> Option<Window> {
         if blocked {
             return None;
@@ -264,15 +268,16 @@ impl RaState {
         })
     }
 
-    /// Two windows: a page of a request was not there although its window had
-    /// been read; later windows shrink.
+    /// Two windows: a page of a request was not there although its window had been
+    /// read; later windows shrink (`handle_ra_miss`).
     pub(crate) fn note_miss(&mut self) {
         self.missed = true;
         self.cache_hits = 0;
     }
 
-    /// Two windows: read-ahead of `pages` pages found `read` of them missing.
-    /// After 256 cached ones in a row it gives up until a page is missing.
+    /// Two windows: read-ahead of `pages` pages found `read` of them missing. After
+    /// 256 cached ones in a row it gives up until a page is missing
+    /// (`check_ra_success`).
     pub fn note_read(&mut self, pages: u64, read: u64) {
         self.cache_hits = if read > 0 { 0 } else { self.cache_hits + pages };
     }

@@ -20,8 +20,9 @@ use crate::volume::on_volume;
 use std::ops::Range;
 
 impl<H: Host> PageCache<H> {
-    /// `fsync`: writes all dirty pages of the file, takes its mutex for the
-    /// filesystem's step, and waits for all its writes.
+    /// `fsync` (`do_fsync`, later `vfs_fsync_range`): writes all dirty pages of the
+    /// file, takes its mutex for the filesystem's step, and waits for all its
+    /// writes.
     ///
     /// # Errors
     /// [`FsError::Io`] if a write failed since the last call.
@@ -39,7 +40,8 @@ impl<H: Host> PageCache<H> {
         self.sync_written(id, 0..u64::MAX, true).await
     }
 
-    /// `sync_file_range`; a length of 0 means up to the end of the file.
+    /// `sync_file_range` (`do_sync_mapping_range`); a length of 0 means up to the
+    /// end of the file.
     ///
     /// # Errors
     /// [`FsError::Io`] if a write that it waited for failed.

@@ -34,7 +34,8 @@ impl<H: Host> PageCache<H> {
         })
     }
 
-    /// Counts pages just dirtied and checks the limits when it is time to.
+    /// Counts pages just dirtied and checks the limits when it is time to
+    /// (`balance_dirty_pages_ratelimited_nr`).
     pub async fn balance_ratelimited(&self, pages: u64) {
         let cpu = self.cpu();
         if self.by_pauses() {
@@ -66,6 +67,7 @@ impl<H: Host> PageCache<H> {
         self.host.current().idx() % self.config.cpus as usize
     }
 
+    /// `balance_dirty_pages`, up to 3.1.
     async fn balance(&self, dirtied: u64) {
         let task = self.host.current();
         let started = self.host.now();

@@ -34,7 +34,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// The body of a worker.
+    /// The body of a worker; for direct I/O, `dio_aio_complete_work`.
     async fn work_for_ever(&self) {
         let me = self.host.current();
         loop {

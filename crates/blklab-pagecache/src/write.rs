@@ -17,7 +17,7 @@ use blklab_types::{BioFlags, Op, PAGE_BYTES};
 use std::ops::Range;
 
 impl<H: Host> PageCache<H> {
-    /// `pwrite`: returns the bytes written.
+    /// `pwrite` (`generic_file_aio_write`): returns the bytes written.
     ///
     /// # Errors
     /// [`FsError::NoSpace`] before anything is written; [`FsError::Io`] if a
@@ -37,6 +37,8 @@ impl<H: Host> PageCache<H> {
         Ok(bytes)
     }
 
+    /// The write itself, under the file's mutex (`generic_file_buffered_write`,
+    /// `generic_perform_write`; XFS later `iomap_file_buffered_write`).
     pub(crate) async fn write_locked(
         &self,
         id: FileId,
@@ -92,7 +94,8 @@ impl<H: Host> PageCache<H> {
         Ok(())
     }
 
-    /// The first task that writes to a file gives it its control group.
+    /// The first task that writes to a file gives it its control group
+    /// (`inode_attach_wb`).
     fn attach_group(&self, id: FileId) {
         if self.config.cgroup_writeback {
             let group = self.host.group();

@@ -73,6 +73,7 @@ impl<H: Host> PageCache<H> {
         }
     }
 
+    /// Writes inodes of a superblock (`generic_sync_sb_inodes`).
     async fn write_superblock(&self, sb: Superblock, control: &mut WriteControl, flusher: bool) {
         let start = self.host.jiffies();
         let rule = self.config.features.inode_lists;
@@ -113,8 +114,8 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Writes one inode's pages (`__writeback_single_inode`) and puts it on
-    /// the list where it belongs then.
+    /// Writes one inode's pages (`writeback_single_inode`,
+    /// `__writeback_single_inode`) and puts it on the list where it belongs then.
     pub(crate) async fn write_inode(&self, id: FileId, control: &mut WriteControl) {
         let rule = self.config.features.inode_lists;
         while control.integrity && self.with(|s| s.file(id).syncing) {

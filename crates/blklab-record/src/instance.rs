@@ -154,7 +154,7 @@ impl Drop for Instance {
 fn not_made(path: &Path, e: &io::Error) -> RecordError {
     let why = match e.kind() {
         io::ErrorKind::PermissionDenied => "; recording needs root: run it with sudo",
-        io::ErrorKind::OutOfMemory => "; a smaller --buffer may do",
+        io::ErrorKind::OutOfMemory => "; a smaller buffer may do",
         _ => "",
     };
     RecordError::new(format!("cannot make {}: {e}{why}", path.display()))

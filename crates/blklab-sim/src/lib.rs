@@ -21,6 +21,7 @@ pub mod fio;
 mod host;
 mod limits;
 mod machine;
+mod memory;
 mod process;
 mod progress;
 mod recorded;

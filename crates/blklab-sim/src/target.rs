@@ -10,8 +10,10 @@ use crate::{Machine, cgroup_uses, check_progress, devices, spawn_processes};
 use blklab_device::Device;
 use blklab_experiment::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload};
 use blklab_fio::parse::JobFile;
+use blklab_fio::range::Ranges;
 use blklab_sched::Schedulers;
-use blklab_target::{Failed, Outcome, Plan, Replay, Sinks, Site, Target};
+use blklab_target::memory::Estimate;
+use blklab_target::{Failed, Outcome, Plan, Replay, Sinks, Site, Target, Work};
 use blklab_trace::{NullSink, TraceSink};
 use blklab_types::{SECTOR_BYTES, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,10 +117,15 @@ impl Target for Sim {
         })
     }
 
-    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<(), ExperimentError> {
+    fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate {
+        crate::memory::estimate(e, work, site)
+    }
+
+    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, ExperimentError> {
         let sinks = Sinks::of_events(Box::new(NullSink));
         let made = self.known(e);
-        Ready::new(e, jobs.clone(), self.parts(&made), sinks, Arc::default()).map(drop)
+        let ready = Ready::new(e, jobs.clone(), self.parts(&made), sinks, Arc::default())?;
+        Ok(ready.ranges())
     }
 
     fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {

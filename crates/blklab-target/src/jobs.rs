@@ -3,7 +3,7 @@
 
 use crate::surroundings::RealSurroundings;
 use blklab_experiment::{Experiment, ExperimentError, Workload, no_such};
-use blklab_fio::error::JobFileError;
+use blklab_fio::error::{JobFileError, Place};
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
 use blklab_fio::parse::{JobFile, ParseOptions, parse};
@@ -67,7 +67,7 @@ impl JobKey {
             keeps_text: self.keeps_text,
         };
         let jobs = parse(name, &self.text, &options, &around).map_err(|err| self.refused(&err))?;
-        let jobs = with_data(jobs).map_err(|err| err.in_file(name))?;
+        let jobs = with_data(jobs)?;
         let mut read = vec![PathBuf::from(name)];
         read.extend(around.files_read());
         Ok(JobText {
@@ -123,12 +123,12 @@ impl JobText {
 
     /// The scheduler that the jobs ask for with `ioscheduler`, if any does. fio
     /// writes it to the disk's queue whenever such a job starts; here the
-    /// scheduler is the same from start to end.
+    /// scheduler is the same from start to end. With it the place where one asks.
     ///
     /// # Errors
     /// If jobs ask for several.
-    pub fn wanted_scheduler(&self) -> Result<Option<&str>, ExperimentError> {
-        let mut wanted: Option<(&str, &str)> = None;
+    pub fn wanted_scheduler(&self) -> Result<Option<(&str, &Place)>, ExperimentError> {
+        let mut wanted: Option<(&Job, &str)> = None;
         for job in self.jobs.jobs.iter().filter(|job| !job.is_diskless()) {
             let Some(own) = &job.settings.ioscheduler else {
                 continue;
@@ -136,27 +136,26 @@ impl JobText {
             match wanted {
                 Some((other, first)) if first != own => {
                     return Err(ExperimentError::new(format!(
-                        "job '{other}' asks for ioscheduler={first}, job '{}' for {own}: the \
+                        "job '{}' asks for ioscheduler={first}, job '{}' for {own}: the \
                          scheduler stays the same here; choose one",
-                        job.name
+                        other.name, job.name
                     ))
                     .about("scheduler")
-                    .in_file(&self.name));
+                    .at(job.place_of(&["ioscheduler"])));
                 }
-                _ => wanted = Some((&job.name, own)),
+                _ => wanted = Some((job, own)),
             }
         }
-        Ok(wanted.map(|(_, scheduler)| scheduler))
+        Ok(wanted.map(|(job, scheduler)| (scheduler, job.place_of(&["ioscheduler"]))))
     }
 
     /// Refuses jobs that nothing can run, and returns the logs that they write.
     pub(crate) fn check(&self) -> Result<Vec<JobLog>, ExperimentError> {
         let mut logs = Vec::new();
         for job in &self.jobs.jobs {
-            check_engine(job)
-                .and_then(|()| check_ranges(job))
-                .map_err(|err| err.in_file(&self.name))?;
-            logs.extend(logs_of(job, &self.name));
+            check_engine(job).map_err(|err| err.at(job.place_of(&["ioengine"])))?;
+            check_ranges(job)?;
+            logs.extend(logs_of(job));
         }
         Ok(logs)
     }
@@ -194,12 +193,14 @@ fn with_data(mut jobs: JobFile) -> Result<JobFile, ExperimentError> {
         let engine = job.engine().filter(|e| e.queueing == Queueing::NoData);
         engine.is_some()
     };
-    if jobs.jobs.iter().all(no_data) {
-        let names: Vec<&str> = jobs.jobs.iter().map(|j| &*j.settings.ioengine).collect();
-        return Err(ExperimentError::new(format!(
+    if let Some(first) = jobs.jobs.first()
+        && jobs.jobs.iter().all(no_data)
+    {
+        let what = format!(
             "no job reads or writes: ioengine={} moves no data",
-            names.first().unwrap_or(&"")
-        )));
+            first.settings.ioengine
+        );
+        return Err(ExperimentError::new(what).at(first.place_of(&["ioengine"])));
     }
     jobs.jobs.retain(|job| !no_data(job));
     Ok(jobs)
@@ -215,18 +216,16 @@ fn in_a_line(err: &JobFileError) -> ExperimentError {
     if let Some(hint) = &first.hint {
         what = format!("{what}. {hint}");
     }
-    ExperimentError {
-        line: (first.place.line > 0).then_some(first.place.line as usize),
-        ..ExperimentError::new(what)
-    }
-    .in_file(&first.place.file)
+    ExperimentError::new(what).at(&first.place)
 }
 
 /// A log that a job file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLog {
-    /// What names it, for messages.
-    pub writer: String,
+    /// The option that names it.
+    pub option: &'static str,
+    /// Where that stands.
+    pub place: Place,
     /// The file, as the job file names it.
     pub name: String,
 }
@@ -254,18 +253,19 @@ pub fn log_name(job: &Job, kind: LogKind) -> String {
     log_file_name(prefix, kind, per_job.then_some(job.thread))
 }
 
-fn logs_of(job: &Job, file: &str) -> Vec<JobLog> {
+fn logs_of(job: &Job) -> Vec<JobLog> {
+    let log = |option: &'static str, name: String| JobLog {
+        option,
+        place: job.place_of(&[option]).clone(),
+        name,
+    };
     let asked = |(option, _): &&(&str, &[LogKind])| job.settings.reporting.contains_key(option);
     let logs = LOGS.iter().filter(asked).flat_map(|(option, kinds)| {
-        kinds.iter().map(move |kind| JobLog {
-            writer: format!("{file}: {option}"),
-            name: log_name(job, *kind),
-        })
+        let names = kinds.iter().map(|kind| log_name(job, *kind));
+        names.map(|name| log(option, name))
     });
-    let iolog = job.settings.write_iolog.iter().map(|name| JobLog {
-        writer: format!("{file}: write_iolog"),
-        name: name.clone(),
-    });
+    let iolog = job.settings.write_iolog.iter();
+    let iolog = iolog.map(|name| log("write_iolog", name.clone()));
     logs.chain(iolog).collect()
 }
 
@@ -297,18 +297,19 @@ const TIME_MAX_US: u64 = 100 * 365 * 86_400 * 1_000_000;
 
 fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
     let s = &job.settings;
+    let refuse = |option: &str, what: String| {
+        let what = format!("job '{}': {option}{what}", job.name);
+        Err(ExperimentError::new(what).at(job.place_of(&[option])))
+    };
     if s.iodepth > IODEPTH_MAX {
-        return Err(ExperimentError::new(format!(
-            "job '{}': iodepth={}: at most {IODEPTH_MAX}",
-            job.name, s.iodepth
-        )));
+        return refuse("iodepth", format!("={}: at most {IODEPTH_MAX}", s.iodepth));
     }
     if s.offload && s.iodepth > WORKERS_MAX {
-        return Err(ExperimentError::new(format!(
-            "job '{}': iodepth={}: at most {WORKERS_MAX} with io_submit_mode=offload, which has a \
-             thread for each",
-            job.name, s.iodepth
-        )));
+        let what = format!(
+            "={}: at most {WORKERS_MAX} with io_submit_mode=offload, which has a thread for each",
+            s.iodepth
+        );
+        return refuse("iodepth", what);
     }
     let times = [
         ("startdelay", job.start_delay_us),
@@ -323,11 +324,9 @@ fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
     ];
     match times.iter().find(|(_, us)| *us > TIME_MAX_US) {
         None => Ok(()),
-        Some((option, us)) => Err(ExperimentError::new(format!(
-            "job '{}': {option} of {} s: at most {} s, 100 years",
-            job.name,
-            us / 1_000_000,
-            TIME_MAX_US / 1_000_000
-        ))),
+        Some((option, us)) => {
+            let (s, max) = (us / 1_000_000, TIME_MAX_US / 1_000_000);
+            refuse(option, format!(" of {s} s: at most {max} s, 100 years"))
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! Experiment ── Planner::plan ──► Plan ── Plan::run ──► Outcome
 //!                   │                        │
-//!                   └──── Target: survey, rehearse, run
+//!                   └──── Target: survey, memory, rehearse, run
 //! ```
 //!
 //! A [`Plan`] is an experiment whose job file is parsed and whose device, files
@@ -25,7 +25,7 @@ mod surroundings;
 
 pub use jobs::{JobLog, JobText, job_file_of, log_name};
 pub use outcome::{CgroupUse, FIO_PID, Figure, JobResult, Outcome};
-pub use plan::{Needs, Plan, Planner, Target};
+pub use plan::{Needs, Plan, Planner, Target, Work, cut_by_disk};
 pub use replay::Replay;
 pub use report::{EPOCH_MS, job_info, stat_options};
 pub use site::{Failed, Sinks, Site};

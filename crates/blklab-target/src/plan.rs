@@ -9,7 +9,7 @@ use crate::site::{Failed, Sinks, Site};
 use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
-use blklab_fio::range::{FileState, find_ranges};
+use blklab_fio::range::Ranges;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,18 +25,33 @@ pub trait Target: Sync {
     /// The first thing that is wrong.
     fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError>;
 
+    /// The memory that it takes to run an experiment, at most.
+    fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate;
+
     /// Refuses jobs that cannot be set up, such as files that do not fit the
-    /// disk. What it accepts, [`Target::run`] can set up.
+    /// disk, and says for each which part of its files it works on. What it
+    /// accepts, [`Target::run`] can set up.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<(), ExperimentError>;
+    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, ExperimentError>;
 
     /// Runs a plan. Setting `stop` from outside ends the run early.
     ///
     /// # Errors
     /// If the target fails; the plan is not the reason.
     fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed>;
+}
+
+/// What an experiment has its machine do, once read.
+#[derive(Clone, Copy)]
+pub enum Work<'a> {
+    /// The processes that it spells out.
+    Processes,
+    /// Jobs of fio.
+    Jobs(&'a JobFile),
+    /// What a trace has recorded.
+    Trace(&'a Replay),
 }
 
 /// Makes plans for a target. Experiments of a matrix whose jobs are the same
@@ -66,6 +81,7 @@ pub struct Plan<'t> {
     target: &'t dyn Target,
     experiment: Experiment,
     jobs: Option<Arc<JobText>>,
+    ranges: Vec<Ranges>,
     replay: Option<Replay>,
     site: Site,
     needs: Needs,
@@ -124,6 +140,11 @@ impl<'t> Planner<'t> {
         self.target.survey(e)
     }
 
+    /// The memory that it takes to run an experiment, at most.
+    pub fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate {
+        self.target.memory(e, work, site)
+    }
+
     /// Checks everything about an experiment that can be wrong before it runs.
     ///
     /// # Errors
@@ -142,6 +163,7 @@ impl<'t> Planner<'t> {
             target: self.target,
             experiment: e.clone(),
             jobs: None,
+            ranges: Vec::new(),
             replay: None,
             needs: Needs::default(),
             notes: Vec::new(),
@@ -154,21 +176,26 @@ impl<'t> Planner<'t> {
         if let (Some(text), Workload::Trace(spec)) = (self.trace(e)?, &e.workload) {
             plan.needs.read.extend(text.files.iter().cloned());
             let replay = Replay::new(&text, spec, plan.site.disk_bytes)?;
-            plan.needs.memory = replay.estimate(e).map_err(|err| err.located_in(e))?;
+            plan.take_memory(e, Work::Trace(&replay))
+                .map_err(|err| err.located_in(e))?;
             plan.notes = replay.notes();
             plan.replay = Some(replay);
             plan.notes.extend(plan.experiment.notes());
             return Ok(plan);
         }
         match self.jobs(e)? {
-            None => {
-                plan.needs.memory = Estimate::new(e, None, 0);
-                memory::check(std::slice::from_ref(&plan.needs.memory), 1)
-                    .map_err(|err| err.located_in(e))?;
-            }
+            None => plan
+                .take_memory(e, Work::Processes)
+                .map_err(|err| err.located_in(e))?,
             Some(text) => {
-                plan.add_jobs(&text)
-                    .map_err(|err| err.in_file(&text.name))?;
+                plan.add_jobs(&text).map_err(|err| {
+                    let mut err = err.in_file(&text.name);
+                    if matches!(e.workload, Workload::Scenario(_)) {
+                        // Nobody has its text to look a line up.
+                        err.line = None;
+                    }
+                    err
+                })?;
                 plan.jobs = Some(text);
             }
         }
@@ -182,10 +209,19 @@ impl<'t> Plan<'t> {
         self.needs.read.extend(text.read.iter().cloned());
         self.needs.logs = text.check()?;
         let e = self.experiment.with_cgroups_of(&text.jobs.jobs)?;
-        self.notes = text.notes(&e, &self.site)?;
-        self.needs.memory = Estimate::new(&e, Some(&text.jobs), self.site.disk_bytes);
-        memory::check(std::slice::from_ref(&self.needs.memory), 1)?;
-        self.target.rehearse(&self.experiment, &text.jobs)
+        self.take_memory(&e, Work::Jobs(&text.jobs))?;
+        self.ranges = self.target.rehearse(&self.experiment, &text.jobs)?;
+        self.notes = text.notes(&e);
+        for (job, ranges) in text.jobs.jobs.iter().zip(&self.ranges) {
+            self.notes.extend(cut_by_disk(job, ranges, &self.site)?);
+        }
+        Ok(())
+    }
+
+    /// Refuses what takes too much memory.
+    fn take_memory(&mut self, e: &Experiment, work: Work<'_>) -> Result<(), ExperimentError> {
+        self.needs.memory = self.target.memory(e, work, &self.site);
+        memory::check(std::slice::from_ref(&self.needs.memory), 1)
     }
 
     /// The experiment.
@@ -201,6 +237,11 @@ impl<'t> Plan<'t> {
     /// Its jobs; none if it has explicit processes or repeats a trace.
     pub fn jobs(&self) -> Option<&JobText> {
         self.jobs.as_deref()
+    }
+
+    /// Which part of its files each job works on, in the order of the jobs.
+    pub fn ranges(&self) -> &[Ranges] {
+        &self.ranges
     }
 
     /// What its jobs find.
@@ -231,58 +272,45 @@ impl<'t> Plan<'t> {
 
 impl JobText {
     /// What a reader of the result should know about the jobs.
-    ///
-    /// # Errors
-    /// If a job reads or writes only beyond the end of the disk.
-    pub fn notes(&self, e: &Experiment, site: &Site) -> Result<Vec<String>, ExperimentError> {
+    pub fn notes(&self, e: &Experiment) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
-        let mut add = |note: String| {
+        let wanted = self.jobs.jobs.iter().map(|j| &j.settings.ioscheduler);
+        for wanted in wanted.flatten().filter(|wanted| **wanted != e.scheduler) {
+            let note = format!(
+                "the job file asks for ioscheduler={wanted}; {} ran, which was chosen for the \
+                 experiment",
+                e.scheduler
+            );
             if !notes.contains(&note) {
                 notes.push(note);
             }
-        };
-        for job in &self.jobs.jobs {
-            if let Some(wanted) = &job.settings.ioscheduler
-                && *wanted != e.scheduler
-            {
-                add(format!(
-                    "the job file asks for ioscheduler={wanted}; {} ran, which was chosen for the \
-                 experiment",
-                    e.scheduler
-                ));
-            }
-            if let Some(note) = place_on_disk(job, site.disk_bytes)? {
-                add(note);
-            }
         }
-        Ok(notes)
+        notes
     }
 }
 
-/// A job on the disk itself must begin before its end; beyond it, it is cut.
-fn place_on_disk(job: &Job, disk_bytes: u64) -> Result<Option<String>, ExperimentError> {
-    let is_device = |name: &str| name.starts_with("/dev/");
-    let state = |name: &str| {
-        if is_device(name) {
-            FileState::Device(disk_bytes)
-        } else {
-            FileState::Missing
-        }
-    };
+/// Says where a job on the disk itself reaches beyond its end and is cut.
+///
+/// # Errors
+/// If it begins there.
+pub fn cut_by_disk(
+    job: &Job,
+    ranges: &Ranges,
+    site: &Site,
+) -> Result<Option<String>, ExperimentError> {
     if job.is_diskless() {
         return Ok(None);
     }
-    let Ok(ranges) = find_ranges(job, state) else {
-        // Said when they are set up.
-        return Ok(None);
-    };
-    let devices = job.files.iter().zip(&ranges.files);
-    for (name, range) in devices.filter(|(name, _)| is_device(name)) {
+    let disk_bytes = site.disk_bytes;
+    let files = job.files.iter().zip(&ranges.files);
+    for (name, range) in files.filter(|(name, _)| name.starts_with("/dev/")) {
         if range.first >= disk_bytes {
-            return Err(ExperimentError::new(format!(
+            let what = format!(
                 "job '{}': offset {} lies beyond the end of {name}, which has {disk_bytes} bytes",
                 job.name, range.first
-            )));
+            );
+            let place = job.place_of(&["offset", "offset_increment"]);
+            return Err(ExperimentError::new(what).at(place));
         }
         if range.length > disk_bytes - range.first {
             return Ok(Some(format!(

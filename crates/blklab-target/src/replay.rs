@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded traces as workloads: read once, and checked against the device.
 
-use crate::memory::{self, Estimate};
 use blklab_experiment::{Experiment, ExperimentError, Placement, Timing, TraceSpec, Workload};
 use blklab_formats::TraceFile;
 use blklab_infer::{Bio, CannotRepeat, Collector, Recorded};
@@ -55,14 +54,11 @@ impl TraceKey {
         input.send_all(&mut collector).map_err(|e| failed(&e))?;
         let kinds = input.header().map_or(Actions::ALL, |h| h.recorded);
         let mut recorded = collector.finish(kinds, self.dev).map_err(|e| {
-            let hint = match e {
-                CannotRepeat::SeveralDevices(_) => {
-                    " (--trace-dev MAJOR,MINOR, or 'device' in \
-                                                     [replay])"
-                }
-                _ => "",
-            };
-            failed(&format!("{e}{hint}"))
+            let told = failed(&e);
+            match e {
+                CannotRepeat::SeveralDevices(_) => told.about("replay.device"),
+                _ => told,
+            }
         })?;
         let counts = input.counts();
         for (what, n) in [("lost", counts.lost), ("damaged", counts.damaged)] {
@@ -218,16 +214,5 @@ impl Replay {
             "priorities of processes are not recorded in traces: all have the default".to_owned(),
         );
         notes
-    }
-
-    /// Refuses what takes too much memory.
-    pub(crate) fn estimate(&self, e: &Experiment) -> Result<Estimate, ExperimentError> {
-        let estimate = Estimate::of_trace(
-            e,
-            self.recorded.processes.len() as u64,
-            self.recorded.nr_bios(),
-        );
-        memory::check(std::slice::from_ref(&estimate), 1)?;
-        Ok(estimate)
     }
 }

@@ -2,6 +2,7 @@
 //! What a target says, gets and fails with.
 
 use blklab_experiment::ExperimentError;
+use blklab_fio::range::FileState;
 use blklab_trace::truth::TruthSink;
 use blklab_trace::{CounterSink, TraceSink};
 use blklab_types::Dev;
@@ -18,6 +19,17 @@ pub struct Site {
     /// Files that describe the disk: names and texts, in the order in which
     /// they were read.
     pub described_in: Vec<(String, String)>,
+}
+
+impl Site {
+    /// What a job finds under a name, before any job has made a file.
+    pub fn file_state(&self, name: &str) -> FileState {
+        if name.starts_with("/dev/") {
+            FileState::Device(self.disk_bytes)
+        } else {
+            FileState::Missing
+        }
+    }
 }
 
 /// Where the streams of a run go.

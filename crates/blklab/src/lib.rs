@@ -71,6 +71,7 @@ pub mod metric;
 pub mod outputs;
 pub mod parallel;
 pub mod record;
+mod relay;
 pub mod repeat;
 mod replay_logs;
 pub mod report;
@@ -99,6 +100,7 @@ pub use blklab_experiment::{
     Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load,
     load_device, no_such, parse,
 };
+pub use blklab_fio::error::Place;
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;
 pub use blklab_fio::run::Failure;
@@ -114,3 +116,4 @@ pub use blklab_trace::{
     Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
 };
 pub use blklab_types::{Dev, Op, Pid, Span, Time, one_line, shown};
+pub use relay::send_all;

@@ -353,7 +353,7 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Ex
     let Ok(Some(text)) = planner.jobs(e) else {
         return Ok(());
     };
-    let Some(wanted) = text.wanted_scheduler()? else {
+    let Some((wanted, place)) = text.wanted_scheduler()? else {
         return Ok(());
     };
     e.choose_scheduler(wanted).map_err(|err| {
@@ -362,7 +362,7 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Ex
             shown(wanted),
             err.what
         );
-        ExperimentError { what, ..err }
+        ExperimentError { what, ..err }.at(place)
     })?;
     e.remarks.push(format!(
         "the job file chose the scheduler: ioscheduler={wanted} (one named for the experiment \
@@ -384,7 +384,7 @@ fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, Refused> {
             let chosen = cell.experiment.with_variant(v);
             c.experiment = chosen.map_err(|err| {
                 let what = format!("variant '{}': {}", shown(&v.name), err.what);
-                ExperimentError::new(what).about("variant")
+                ExperimentError::new(what).about(format!("variant.\"{}\"", v.name))
             })?;
             c.label.push(("variant".to_owned(), v.name.clone()));
             out.push(c);

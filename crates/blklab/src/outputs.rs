@@ -419,17 +419,17 @@ mod tests {
         let mut claims = Claims::default();
         claims.reads(&at("job"));
         for name in ["job", "hard", "soft"] {
-            let error = claims.writes(&at(name), "--output").unwrap_err();
+            let error = claims.writes(&at(name), "the output").unwrap_err();
             assert!(error.what.contains("which this command reads"), "{error}");
         }
-        claims.writes(&at("a"), "--output").unwrap();
-        claims.writes(&at("./a"), "--output").unwrap();
-        let error = claims.writes(&at("./a"), "--trace").unwrap_err();
+        claims.writes(&at("a"), "the output").unwrap();
+        claims.writes(&at("./a"), "the output").unwrap();
+        let error = claims.writes(&at("./a"), "the trace").unwrap_err();
         assert!(
-            error.what.contains("--trace and --output both write"),
+            error.what.contains("the trace and the output both write"),
             "{error}"
         );
         claims.reads(Path::new("/dev/null"));
-        claims.writes(Path::new("/dev/null"), "--output").unwrap();
+        claims.writes(Path::new("/dev/null"), "the output").unwrap();
     }
 }

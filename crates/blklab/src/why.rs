@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+use crate::relay::send_all;
 use blklab_analysis::findings::slow::{Life, Lives, Which};
 use blklab_analysis::findings::{Context, Detector, Evidence, Reading, Report, Search};
 use blklab_experiment::{Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
@@ -22,7 +23,7 @@ use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
 use blklab_target::{Outcome, Plan, Sinks};
-use blklab_trace::{NullSink, POINTS, TraceSink, TraceSource as _};
+use blklab_trace::{NullSink, POINTS, TraceSink};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -50,7 +51,7 @@ pub fn why_and(
     also: impl TraceSink,
 ) -> Result<Report, FormatError> {
     let mut both = (Search::all(context), also);
-    input.send_all(&mut both)?;
+    send_all(input, &mut both)?;
     let reading = reading(input);
     Ok(both.0.finish(reading))
 }
@@ -107,7 +108,7 @@ pub fn lives_and(
     let lives = Lives::new(which);
     let detector: Box<dyn Detector> = Box::new(lives.clone());
     let mut both = (Search::with(vec![detector], Context::default()), also);
-    input.send_all(&mut both)?;
+    send_all(input, &mut both)?;
     let report = both.0.finish(reading(input));
     Ok((lives.take(), report))
 }

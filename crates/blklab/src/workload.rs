@@ -2,9 +2,8 @@
 //! What a job file issues, as if the device took no time.
 
 use blklab_experiment::{Experiment, ExperimentError};
-use blklab_fio::range::FileState;
-use blklab_target::memory::{self, Estimate};
-use blklab_target::{JobText, Planner, Site};
+use blklab_fio::range::find_ranges;
+use blklab_target::{JobText, Planner, Site, Work, cut_by_disk, memory};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub fn jobs(
         )
         .in_file(&e.file));
     };
-    let estimate = Estimate::new(e, Some(&text.jobs), site.disk_bytes);
+    let estimate = planner.memory(e, Work::Jobs(&text.jobs), site);
     memory::check(&[estimate], 1).map_err(|err| err.in_file(&text.name))?;
     Ok(text)
 }
@@ -37,7 +36,13 @@ pub fn jobs(
 /// If a job reads or writes only beyond the end of the disk.
 pub fn notes(e: &Experiment, text: &JobText, site: &Site) -> Result<Vec<String>, ExperimentError> {
     let mut notes: Vec<String> = text.jobs.notes.iter().map(ToString::to_string).collect();
-    notes.extend(text.notes(e, site)?);
+    notes.extend(text.notes(e));
+    for job in &text.jobs.jobs {
+        // What cannot be set up says so when it is listed.
+        if let Ok(ranges) = find_ranges(job, |name| site.file_state(name)) {
+            notes.extend(cut_by_disk(job, &ranges, site)?);
+        }
+    }
     notes.extend(e.remarks.iter().cloned());
     Ok(notes)
 }
@@ -53,13 +58,7 @@ pub fn list(
     limits: Limits,
     visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
 ) -> Result<(), ExperimentError> {
-    let state = |name: &str| {
-        if name.starts_with("/dev/") {
-            FileState::Device(site.disk_bytes)
-        } else {
-            FileState::Missing
-        }
-    };
+    let state = |name: &str| site.file_state(name);
     let listed = blklab_fio::workload::list(&text.jobs, limits, state, visit);
-    listed.map_err(|err| ExperimentError::new(err.to_string()))
+    listed.map_err(|err| ExperimentError::new(err.to_string()).at(&err.place))
 }

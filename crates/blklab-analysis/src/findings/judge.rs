@@ -166,7 +166,7 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
     words.extend(not_shown(sum));
     if context.is_empty() && sum.nr_issued > 0 {
         words.push(
-            "Scheduler, limits and write cache of the device are not known; --context \
+            "Scheduler, limits and write cache of the device are not known; a context \
              gives them."
                 .to_owned(),
         );

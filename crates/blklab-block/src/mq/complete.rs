@@ -8,8 +8,9 @@ use blklab_trace::truth::Kind;
 use blklab_types::{Completion, Op};
 
 impl Queue {
-    /// The device finished a request. In the kernel's order: C, the bios,
-    /// statistics, the scheduler, tags, and the hardware queue is run if
+    /// The device finished a request (`blk_mq_complete_request`,
+    /// `blk_mq_end_request`). In the kernel's order: C (`blk_update_request`), the
+    /// bios, statistics, the scheduler, tags, and the hardware queue is run if
     /// something waited for this.
     ///
     /// # Panics
@@ -42,7 +43,8 @@ impl Queue {
         self.put_budget();
     }
 
-    /// Ends the bios of a request, and the request.
+    /// Ends the bios of a request (`blk_update_request`), and the request
+    /// (`__blk_mq_end_request`).
     pub(crate) fn finish(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
             self.end_bio(cx, &Pending { bio, queued }, error);
@@ -55,7 +57,8 @@ impl Queue {
         self.free_request(cx, rq);
     }
 
-    /// Finishes a bio or a part of one, which says so when it is whole.
+    /// Finishes a bio or a part of one, which says so when it is whole
+    /// (`bio_endio`, `bio_chain_endio`).
     pub(crate) fn end_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending, error: u16) {
         let Completion::Split { chain } = pending.bio.completion else {
             return pending.end(cx, error);
@@ -78,8 +81,8 @@ impl Queue {
         }
     }
 
-    /// Frees a request whose bios are gone: the scheduler forgets it, its tags
-    /// go to who waits for them.
+    /// Frees a request whose bios are gone: the scheduler forgets it, its tags go
+    /// to who waits for them (`blk_mq_free_request`).
     pub(crate) fn free_request(&mut self, cx: &mut Cx<'_>, id: RqId) {
         if self.is_scheduled(id)
             && let Some(elv) = &mut self.elv
@@ -104,7 +107,7 @@ impl Queue {
         self.push_wakes(cx);
     }
 
-    /// Write-back throttling no longer counts a request.
+    /// Write-back throttling no longer counts a request (`wbt_done`).
     fn leave_wbt(&mut self, cx: &mut Cx<'_>, id: RqId) {
         let Some(wbt) = &mut self.wbt else { return };
         let rq = &self.core.rqs[id];
@@ -117,8 +120,8 @@ impl Queue {
         }
     }
 
-    /// The driver gives a request back that it had started: R. kblockd inserts
-    /// it again, before all others.
+    /// The driver gives a request back that it had started
+    /// (`blk_mq_requeue_request`): R. kblockd inserts it again, before all others.
     pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.leave_device(cx, rq);
         self.put_driver_tag(rq);
@@ -135,7 +138,7 @@ impl Queue {
         self.requeue_later(cx, rq);
     }
 
-    /// kblockd is to insert a request again.
+    /// kblockd is to insert a request again (`blk_mq_add_to_requeue_list`).
     pub(crate) fn requeue_later(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let rqs = &mut self.core.rqs;
         if self.core.feat.requeue_at_tail {
@@ -146,13 +149,13 @@ impl Queue {
         self.kick_requeue(cx);
     }
 
-    /// kblockd is to look at what was requeued.
+    /// kblockd is to look at what was requeued (`blk_mq_kick_requeue_list`).
     pub(crate) fn kick_requeue(&mut self, cx: &mut Cx<'_>) {
         self.requeue_kicked = true;
         cx.ask(Effect::RunWork);
     }
 
-    /// kblockd inserts what was requeued.
+    /// kblockd inserts what was requeued (`blk_mq_requeue_work`).
     pub(crate) fn insert_requeued(&mut self, cx: &mut Cx<'_>) {
         let mut list = std::mem::take(&mut self.requeue);
         while let Some(rq) = list.pop_front(&mut self.core.rqs) {

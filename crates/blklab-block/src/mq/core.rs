@@ -27,6 +27,8 @@ pub struct Core {
     pub(crate) last_merge: Option<RqId>,
     /// Requests inside the scheduler.
     pub(crate) nr_sorted: u32,
+    /// Requests of the scheduler by their end, for merges behind them
+    /// (`elv_rqhash_find`).
     pub(crate) hash: MergeHash,
     /// Hardware queues that kblockd is to run, by bit.
     pub(crate) runs_wanted: u64,
@@ -86,12 +88,12 @@ impl Core {
         self.feat.shallow_depth_is_total
     }
 
-    /// kblockd is to run all hardware queues.
+    /// kblockd is to run all hardware queues (`blk_mq_run_hw_queues`).
     pub fn run_all(&mut self) {
         self.runs_wanted = u64::MAX;
     }
 
-    /// kblockd is to run one hardware queue.
+    /// kblockd is to run one hardware queue (`blk_mq_run_hw_queue`).
     pub fn run_hctx(&mut self, hctx: u16) {
         self.runs_wanted |= 1 << hctx.min(63);
     }
@@ -125,7 +127,7 @@ impl Core {
         events::rq_trace(self.dev, cx, action, rq, rq.flags, 0);
     }
 
-    /// Takes a request out of the merge hash, if it is in it.
+    /// Takes a request out of the merge hash, if it is in it (`elv_rqhash_del`).
     pub(crate) fn unhash(&mut self, rq: RqId) {
         if self.rqs[rq].state.has(RqState::HASHED) {
             let end = self.rqs[rq].end();
@@ -134,7 +136,7 @@ impl Core {
         }
     }
 
-    /// Puts a request that grew back into the merge hash.
+    /// Puts a request that grew back into the merge hash (`elv_rqhash_reposition`).
     pub(crate) fn rehash(&mut self, rq: RqId) {
         if self.rqs[rq].state.has(RqState::REHASHES) {
             self.rqs[rq].state.clear(RqState::REHASHES);
@@ -142,7 +144,8 @@ impl Core {
         }
     }
 
-    /// A request has entered the scheduler: bios may join it from now on.
+    /// A request has entered the scheduler: bios may join it from now on
+    /// (`elv_rqhash_add`).
     pub(crate) fn enter_hash(&mut self, rq: RqId) {
         if is_mergeable(self.rqs[rq].state) {
             self.hash.add(&mut self.rqs, rq);
@@ -159,7 +162,8 @@ impl Core {
         }
     }
 
-    /// Size and segment test of a bio merge.
+    /// Size and segment test of a bio merge (`ll_back_merge_fn`,
+    /// `ll_front_merge_fn`).
     pub(crate) fn fits(&self, id: RqId, side: Merge, bio: &Bio) -> bool {
         let rq = &self.rqs[id];
         let start = match side {
@@ -170,7 +174,8 @@ impl Core {
             && rq.segments + u32::from(bio.segments) <= self.limits.queue.max_segments
     }
 
-    /// State, size and segment tests of a request-request merge.
+    /// State, size and segment tests of a request-request merge (`attempt_merge`,
+    /// `ll_merge_requests_fn`).
     pub(crate) fn requests_fit(&self, rq: RqId, next: RqId) -> bool {
         let (a, b) = (&self.rqs[rq], &self.rqs[next]);
         is_mergeable(a.state)
@@ -183,7 +188,7 @@ impl Core {
             && a.segments + b.segments <= self.limits.queue.max_segments
     }
 
-    /// Longest request that starts at a sector.
+    /// Longest request that starts at a sector (`blk_rq_get_max_sectors`).
     fn max_sectors_at(&self, sector: u64) -> u32 {
         let (most, chunk) = (self.limits.queue.max_sectors, self.limits.chunk_sectors);
         if chunk == 0 {
@@ -202,12 +207,12 @@ pub(crate) fn tags_per_word(depth: u32) -> u32 {
     1 << shift
 }
 
-/// Whether a request may take bios or be taken by another.
+/// Whether a request may take bios or be taken by another (`rq_mergeable`).
 pub(crate) fn is_mergeable(state: RqState) -> bool {
     !state.any(UNMERGEABLE)
 }
 
-/// States in which a request takes no more bios.
+/// States in which a request takes no more bios (`RQF_NOMERGE_FLAGS`).
 pub(crate) const UNMERGEABLE: RqState = RqState::NOMERGE
     .with(RqState::STARTED)
     .with(RqState::FLUSH_SEQ)

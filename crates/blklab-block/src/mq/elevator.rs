@@ -24,8 +24,8 @@ pub trait Elevator {
         None
     }
 
-    /// Smallest limit that [`Elevator::limit_depth`] can name: wake-ups of
-    /// tasks that wait for a tag are batched by it.
+    /// Smallest limit that [`Elevator::limit_depth`] can name: wake-ups of tasks
+    /// that wait for a tag are batched by it (`sbitmap_queue_min_shallow_depth`).
     fn min_shallow_depth(&self, q: &Core) -> Option<u32> {
         let _ = q;
         None
@@ -36,7 +36,7 @@ pub trait Elevator {
         let _ = q;
     }
 
-    /// A request was allocated for the scheduler.
+    /// A request was allocated for the scheduler (`prepare_request`).
     fn prepare(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
@@ -54,46 +54,48 @@ pub trait Elevator {
         true
     }
 
-    /// A request enters the scheduler (after its I event; it is on no list).
-    /// The core puts it into the merge hash afterwards, unless `at_head`.
+    /// A request enters the scheduler (`insert_requests`; after its I event; it is
+    /// on no list). The core puts it into the merge hash afterwards, unless
+    /// `at_head`.
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, at_head: bool);
 
-    /// The next request for a hardware queue, on no list any more; the core
-    /// takes it out of the merge hash.
+    /// The next request for a hardware queue, on no list any more
+    /// (`dispatch_request`); the core takes it out of the merge hash.
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, hctx: u16) -> Option<RqId>;
 
     /// Whether it is worth to ask for a request.
     fn has_work(&self, q: &Core, hctx: u16) -> bool;
 
-    /// The list of the CPU `ctx` in which a bio may be merged, newest last.
+    /// The list of the CPU `ctx` in which a bio may be merged, newest last (Kyber's
+    /// `bio_merge`).
     fn software_list(&self, ctx: u16, bio: &Bio) -> Option<List> {
         let _ = (ctx, bio);
         None
     }
 
-    /// Looks for a request that a bio could be put in front of. Called when
-    /// `last_merge` and the hash did not help.
+    /// Looks for a request that a bio could be put in front of (`request_merge`).
+    /// Called when `last_merge` and the hash did not help.
     fn find_front_merge(&mut self, q: &mut Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
         let _ = (q, cx, bio);
         None
     }
 
-    /// Whether a bio may join a request that the core would accept. Not asked
-    /// for merges into plugs and software lists.
+    /// Whether a bio may join a request that the core would accept.
+    /// Not asked for merges into plugs and software lists.
     fn allow_merge(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         let _ = (q, cx, rq, bio);
         true
     }
 
-    /// A bio was merged and no request merge followed.
+    /// A bio was merged and no request merge followed (`request_merged`).
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
         let _ = (q, cx, rq, side);
     }
 
-    /// `rq`, which waits in the scheduler, absorbed `next`: one that waits too
-    /// and leaves now, or one that was about to be inserted (`next` has seen
-    /// [`Elevator::before_insert`] but not [`Elevator::add`]; `next_waits` is
-    /// false). Its [`Elevator::finished`] follows.
+    /// `rq`, which waits in the scheduler, absorbed `next` (`requests_merged`): one
+    /// that waits too and leaves now, or one that was about to be inserted (`next`
+    /// has seen [`Elevator::before_insert`] but not [`Elevator::add`]; `next_waits`
+    /// is false). Its [`Elevator::finished`] follows.
     fn merge_requests(
         &mut self,
         q: &mut Core,
@@ -105,35 +107,35 @@ pub trait Elevator {
         let _ = (q, cx, rq, next, next_waits);
     }
 
-    /// The waiting request before `rq` in the scheduler's order.
+    /// The waiting request before `rq` in the scheduler's order (`former_request`).
     fn former(&self, q: &Core, rq: RqId) -> Option<RqId> {
         let _ = (q, rq);
         None
     }
 
-    /// The waiting request behind `rq` in the scheduler's order.
+    /// The waiting request behind `rq` in the scheduler's order (`next_request`).
     fn latter(&self, q: &Core, rq: RqId) -> Option<RqId> {
         let _ = (q, rq);
         None
     }
 
-    /// The driver gave a started request back.
+    /// The driver gave a started request back (`requeue_request`).
     fn requeued(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
 
-    /// A request finished at the device: statistics only.
+    /// A request finished at the device (`completed_request`): statistics only.
     fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
 
-    /// A request that was [prepared](Elevator::prepare) is about to be freed:
-    /// done, absorbed, or never used.
+    /// A request that was [prepared](Elevator::prepare) is about to be freed
+    /// (`finish_request`): done, absorbed, or never used.
     fn finished(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
 
-    /// A task's io context goes away.
+    /// A task's io context goes away (`exit_icq`).
     fn exit_task(&mut self, q: &mut Core, cx: &mut Cx<'_>, task: TaskId) {
         let _ = (q, cx, task);
     }

@@ -9,31 +9,37 @@ use crate::{Cx, RqId, RqState};
 use blklab_trace::Action;
 use blklab_types::{BioFlags, Jiffies, Op};
 
-/// Steps a request needs, as bits.
+/// Steps a request needs, as bits (`REQ_FSEQ_PREFLUSH`, `REQ_FSEQ_DATA`,
+/// `REQ_FSEQ_POSTFLUSH`).
 const PRE: u8 = 1;
 const DATA: u8 = 2;
 const POST: u8 = 4;
 
-/// A pending flush is issued even beside running data after this many seconds.
+/// A pending flush is issued even beside running data after this many seconds
+/// (`FLUSH_PENDING_TIMEOUT`).
 const PENDING_TIMEOUT_S: u64 = 5;
 
-/// Flushes of a hardware queue.
+/// Flushes of a hardware queue (`blk_flush_queue`).
 #[derive(Debug, Default)]
 pub(crate) struct FlushQueue {
-    /// Requests that wait for the next flush, and those that the flush that
-    /// runs serves.
+    /// Requests that wait for the next flush, and those that the flush that runs
+    /// serves (`flush_queue`).
     waiting: [Vec<RqId>; 2],
+    /// Which of them waits for the next flush (`flush_pending_idx`).
     pending_idx: usize,
+    /// Since when the first of those waits (`flush_pending_since`).
     pending_since: Jiffies,
-    /// The flush command on its way.
+    /// The flush command on its way (`flush_rq`).
     command: Option<RqId>,
-    /// Data steps on their way.
+    /// Data steps on their way (`flush_data_in_flight`).
     data_running: u32,
     /// Emptied and kept for its capacity.
     scratch: Vec<RqId>,
 }
 
 impl Queue {
+    /// The steps that a request needs (`blk_flush_policy`, in 6.12 inside
+    /// `blk_insert_flush`).
     fn flush_steps(&self, id: RqId) -> u8 {
         let (rq, limits) = (&self.core.rqs[id], &self.core.limits);
         let mut steps = 0;
@@ -55,7 +61,8 @@ impl Queue {
         state.has(RqState::FLUSH_SEQ) || state.has(RqState::PROXY)
     }
 
-    /// An ordered request enters. False if it goes on like any other.
+    /// An ordered request enters (`blk_insert_flush`). False if it goes on like any
+    /// other.
     pub(crate) fn insert_flush(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
         let steps = self.flush_steps(rq);
         let h = self.core.rqs[rq].hctx;
@@ -88,7 +95,7 @@ impl Queue {
         true
     }
 
-    /// Sends a request into its next step.
+    /// Sends a request into its next step (`blk_flush_complete_seq`).
     fn next_flush_step(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         let h = self.core.rqs[rq].hctx;
         let steps = if error == 0 {
@@ -113,6 +120,7 @@ impl Queue {
         self.issue_flush(cx, h);
     }
 
+    /// All its steps are done (`REQ_FSEQ_DONE`): the request ends.
     fn end_sequence(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         self.core.rqs[rq].state.clear(RqState::FLUSH_SEQ);
         if self.core.rqs[rq].nr_sectors == 0 {
@@ -121,7 +129,7 @@ impl Queue {
         self.finish(cx, rq, error);
     }
 
-    /// Issues one flush for everybody who waits, if it is time.
+    /// Issues one flush for everybody who waits, if it is time (`blk_kick_flush`).
     fn issue_flush(&mut self, cx: &mut Cx<'_>, h: u16) {
         let timeout = PENDING_TIMEOUT_S * u64::from(self.core.hz.0);
         let flush = &mut self.hctxs[usize::from(h)].flush;
@@ -155,7 +163,7 @@ impl Queue {
         id
     }
 
-    /// A flush or the data step of a sequence completed.
+    /// A flush completed, or the data step of a sequence (`mq_flush_data_end_io`).
     pub(crate) fn complete_flush_step(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         let h = self.core.rqs[rq].hctx;
         if self.hctxs[usize::from(h)].flush.command == Some(rq) {
@@ -173,6 +181,8 @@ impl Queue {
         }
     }
 
+    /// A flush completed (`flush_end_io`): all that it served go into their next
+    /// step.
     fn flush_done(&mut self, cx: &mut Cx<'_>, command: RqId, error: u16) {
         let h = self.core.rqs[command].hctx;
         self.put_driver_tag(command);

@@ -9,8 +9,9 @@ use blklab_types::Bio;
 
 impl Queue {
     /// A request enters the scheduler, unless it can be appended to one that is
-    /// there, or the software queue of its CPU (I). One that the scheduler does
-    /// not know goes past it.
+    /// there, or the software queue of its CPU (I; `blk_mq_sched_insert_request`,
+    /// in 6.12 `blk_mq_insert_request`). One that the scheduler does not know goes
+    /// past it (`blk_mq_sched_bypass_insert`).
     pub(crate) fn insert(&mut self, cx: &mut Cx<'_>, rq: RqId, at_head: bool) {
         if !self.is_scheduled(rq) {
             if self.elv.is_some() {
@@ -54,6 +55,7 @@ impl Queue {
         true
     }
 
+    /// A request enters the software queue of its CPU (`__blk_mq_insert_request`).
     fn insert_in_software_queue(&mut self, cx: &mut Cx<'_>, rq: RqId, at_head: bool) {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         let cpu = usize::from(self.core.rqs[rq].cpu);
@@ -65,7 +67,8 @@ impl Queue {
         }
     }
 
-    /// A request goes past scheduler and software queues (no event).
+    /// A request goes past scheduler and software queues
+    /// (`blk_mq_request_bypass_insert`; no event).
     pub(crate) fn bypass(&mut self, rq: RqId, at_head: bool) {
         let h = usize::from(self.core.rqs[rq].hctx);
         let list = &mut self.hctxs[h].dispatch;

@@ -10,23 +10,26 @@ use blklab_trace::truth::{Kind, Why};
 /// lacked resources (`BLK_MQ_BUDGET_DELAY`, `BLK_MQ_RESOURCE_DELAY`).
 const RERUN_MS: u64 = 3;
 
-/// What the driver said to a request.
+/// What the driver said to a request (`blk_status_t` of `queue_rq`), or why it was
+/// not asked (`prep_dispatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     /// It has it.
     Started,
-    /// It cannot take more.
+    /// It cannot take more (`BLK_STS_RESOURCE`).
     Refused,
-    /// It cannot take more, and has stopped its queues until it can.
+    /// It cannot take more, and has stopped its queues until it can
+    /// (`BLK_STS_DEV_RESOURCE`).
     Stopped,
-    /// It was not asked: no driver tag.
+    /// It was not asked: no driver tag (`PREP_DISPATCH_NO_TAG`).
     NoTag,
-    /// It was not asked: no budget.
+    /// It was not asked: no budget (`PREP_DISPATCH_NO_BUDGET`).
     NoBudget,
 }
 
 impl Queue {
-    /// Takes one from the budget of commands, where the driver has one.
+    /// Takes one from the budget of commands, where the driver has one
+    /// (`blk_mq_get_dispatch_budget`, `scsi_mq_get_budget`).
     pub(crate) fn take_budget(&mut self, cx: &mut Cx<'_>) -> bool {
         let Some(budget) = self.core.limits.budget else {
             return true;
@@ -39,7 +42,7 @@ impl Queue {
         true
     }
 
-    /// Gives one back to the budget.
+    /// Gives one back to the budget (`blk_mq_put_dispatch_budget`).
     pub(crate) fn put_budget(&mut self) {
         if self.core.limits.budget.is_some() {
             assert!(self.budget_used > 0, "a budget counts what it gave");
@@ -47,7 +50,7 @@ impl Queue {
         }
     }
 
-    /// Gives a request a driver tag, if it has none.
+    /// Gives a request a driver tag, if it has none (`blk_mq_get_driver_tag`).
     pub(crate) fn take_driver_tag(&mut self, id: RqId) -> bool {
         let rq = &mut self.core.rqs[id];
         if rq.tag.is_none() {
@@ -57,7 +60,8 @@ impl Queue {
         rq.tag.is_some()
     }
 
-    /// Takes the driver tag of a request that also has a scheduler tag.
+    /// Takes the driver tag of a request that also has a scheduler tag
+    /// (`blk_mq_put_driver_tag`).
     pub(crate) fn put_driver_tag(&mut self, id: RqId) {
         let rq = &mut self.core.rqs[id];
         if rq.sched_tag.is_some()
@@ -68,8 +72,8 @@ impl Queue {
         }
     }
 
-    /// The driver is called for a request that has budget and tag: D, or R if
-    /// it refuses.
+    /// The driver is called for a request that has budget and tag (`queue_rq`): D,
+    /// or R if it refuses.
     fn start(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
         let answer = self.asked(cx, rq);
         if answer == Answer::Started {
@@ -92,7 +96,7 @@ impl Queue {
         }
     }
 
-    /// The driver has room for a request: D.
+    /// The driver has room for a request (`blk_mq_start_request`): D.
     fn hand_over(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let request = &self.core.rqs[rq];
         assert!(request.tag.is_some(), "a command has a driver tag");
@@ -124,6 +128,9 @@ impl Queue {
         cx.waits(Why::DeviceFull, 0);
     }
 
+    /// Takes budget and tag for a request and calls the driver
+    /// (`__blk_mq_try_issue_directly`; in 6.12 `blk_mq_get_budget_and_tag`,
+    /// `__blk_mq_issue_directly`).
     fn issue(&mut self, cx: &mut Cx<'_>, rq: RqId) -> Answer {
         if !self.take_budget(cx) {
             return Answer::NoBudget;
@@ -136,8 +143,9 @@ impl Queue {
         self.start(cx, rq)
     }
 
-    /// A single request goes straight to the driver; if that cannot be it waits
-    /// in its software queue, or in the hardware queue's list.
+    /// A single request goes straight to the driver (`blk_mq_try_issue_directly`);
+    /// if that cannot be it waits in its software queue, or in the hardware queue's
+    /// list.
     pub(crate) fn issue_directly(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let h = self.core.rqs[rq].hctx;
         if self.hctx_mut(h).stopped {
@@ -158,9 +166,10 @@ impl Queue {
         }
     }
 
-    /// A request of a plug goes straight to the driver; if that cannot be it
-    /// waits in the hardware queue's list, and the queue is run if `runs`. False
-    /// if the next ones are not to be tried.
+    /// A request of a plug goes straight to the driver
+    /// (`blk_mq_request_issue_directly`); if that cannot be it waits in the
+    /// hardware queue's list, and the queue is run if `runs`. False if the next
+    /// ones are not to be tried.
     pub(crate) fn issue_from_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, runs: bool) -> bool {
         let h = self.core.rqs[rq].hctx;
         if self.hctx_mut(h).stopped {
@@ -197,9 +206,10 @@ impl Queue {
         *list = refused;
     }
 
-    /// Hands a list to the driver, in order, as far as that takes it; the rest
-    /// goes behind the hardware queue's list. True if something was started and
-    /// nothing is left. The first `budgeted` requests have their budget.
+    /// Hands a list to the driver, in order, as far as that takes it
+    /// (`blk_mq_dispatch_rq_list`); the rest goes behind the hardware queue's list.
+    /// True if something was started and nothing is left. The first `budgeted`
+    /// requests have their budget.
     pub(crate) fn send(
         &mut self,
         cx: &mut Cx<'_>,
@@ -232,6 +242,8 @@ impl Queue {
         false
     }
 
+    /// The next request of such a list: budget and tag (`blk_mq_prep_dispatch_rq`,
+    /// `blk_mq_mark_tag_wait`), then the driver.
     fn send_one(&mut self, cx: &mut Cx<'_>, h: u16, rq: RqId, budgeted: bool) -> Answer {
         if !budgeted && !self.take_budget(cx) {
             self.put_driver_tag(rq);
@@ -258,7 +270,7 @@ impl Queue {
         }
     }
 
-    /// kblockd is to run a hardware queue in a while.
+    /// kblockd is to run a hardware queue in a while (`blk_mq_delay_run_hw_queue`).
     pub(crate) fn run_later(&mut self, cx: &mut Cx<'_>, h: u16) {
         let timer = self.hctxs[usize::from(h)].delayed_run;
         let ticks = self.core.hz.from_ms(RERUN_MS);
@@ -271,18 +283,20 @@ impl Queue {
 }
 
 impl Hctx {
-    /// The driver took what it was given.
+    /// The driver took what it was given (`blk_mq_update_dispatch_busy`).
     pub(crate) fn was_accepted(&mut self) {
         self.dispatch_busy = decayed(self.dispatch_busy, false);
     }
 
-    /// The driver did not take all that it was given.
+    /// The driver did not take all that it was given
+    /// (`blk_mq_update_dispatch_busy`).
     pub(crate) fn was_refused(&mut self) {
         self.dispatch_busy = decayed(self.dispatch_busy, true);
     }
 }
 
-/// A mean of "busy" with weight 1/8 for the newest, in sixteenths.
+/// A mean of "busy" with weight 1/8 for the newest, in sixteenths
+/// (`BLK_MQ_DISPATCH_BUSY_EWMA_WEIGHT`, `BLK_MQ_DISPATCH_BUSY_EWMA_FACTOR`).
 fn decayed(old: u8, busy: bool) -> u8 {
     (7 * old + if busy { 16 } else { 0 }) / 8
 }

@@ -8,10 +8,11 @@ use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::Bio;
 
-/// Requests of a software queue that a bio is compared with, newest first.
+/// Requests of a software queue that a bio is compared with, newest first
+/// (`blk_bio_list_merge`).
 const SOFTWARE_MERGES_MAX: usize = 8;
 
-/// Outcome of an attempt.
+/// Outcome of an attempt (`bio_merge_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// They do not lie side by side, or must not be merged.
@@ -24,7 +25,7 @@ pub(crate) enum Attempt {
 
 impl Queue {
     /// Tries to merge a bio with a request that waits in the scheduler or in a
-    /// software queue; true if it was.
+    /// software queue (`blk_mq_sched_bio_merge`); true if it was.
     pub(crate) fn merge_bio(&mut self, cx: &mut Cx<'_>, part: &Pending) -> bool {
         let cpu = cx.running.cpu;
         let Some(elv) = &self.elv else {
@@ -41,6 +42,7 @@ impl Queue {
         merged
     }
 
+    /// Tries the newest requests of a list (`blk_bio_list_merge`).
     fn merge_in_list(&mut self, cx: &mut Cx<'_>, list: List, part: &Pending) -> bool {
         let mut at = list.back();
         for _ in 0..SOFTWARE_MERGES_MAX {
@@ -54,7 +56,7 @@ impl Queue {
         false
     }
 
-    /// Joins bio and request if that is possible.
+    /// Joins bio and request if that is possible (`blk_attempt_bio_merge`).
     pub(crate) fn attempt(&mut self, cx: &mut Cx<'_>, rq: RqId, part: &Pending) -> Attempt {
         let Some(side) = self.core.rqs[rq].side_of(&part.bio) else {
             return Attempt::None;
@@ -69,6 +71,8 @@ impl Queue {
         }
     }
 
+    /// Tries the requests that wait in the scheduler; one that grew may close the
+    /// gap to its neighbour (`blk_mq_sched_try_merge`).
     fn merge_in_scheduler(&mut self, cx: &mut Cx<'_>, part: &Pending) -> bool {
         let Some((rq, side)) = self.find_merge(cx, &part.bio) else {
             return false;
@@ -92,8 +96,8 @@ impl Queue {
         true
     }
 
-    /// The candidate for a bio: `last_merge`, then the hash, then the
-    /// scheduler's front-merge lookup.
+    /// The candidate for a bio: `last_merge`, then the hash, then the scheduler's
+    /// front-merge lookup (`elv_merge`).
     fn find_merge(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<(RqId, Merge)> {
         if let Some(rq) = self.core.last_merge
             && self.merge_allowed(cx, rq, bio)
@@ -115,6 +119,7 @@ impl Queue {
             .then_some((front, Merge::Front))
     }
 
+    /// `elv_bio_merge_ok`.
     fn merge_allowed(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         self.core.merge_ok(rq, bio)
             && match &mut self.elv {
@@ -123,8 +128,9 @@ impl Queue {
             }
     }
 
-    /// Puts the bio into the request, with its event (M, F). If the request
-    /// would be too large it takes no more bios, ever.
+    /// Puts the bio into the request, with its event (M, F;
+    /// `bio_attempt_back_merge`, `bio_attempt_front_merge`). If the request would
+    /// be too large it takes no more bios, ever (`req_set_nomerge`).
     fn join(&mut self, cx: &mut Cx<'_>, rq: RqId, part: &Pending, side: Merge) -> bool {
         let bio = &part.bio;
         let core = &mut self.core;
@@ -150,8 +156,8 @@ impl Queue {
         true
     }
 
-    /// Tries to append a request that is about to be inserted to waiting ones;
-    /// true if it is gone.
+    /// Tries to append a request that is about to be inserted to waiting ones
+    /// (`elv_attempt_insert_merge`); true if it is gone.
     pub(crate) fn insertion_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
         let nomerges = self.core.limits.queue.nomerges;
         if nomerges >= 2 || !is_mergeable(self.core.rqs[rq].state) {
@@ -180,7 +186,7 @@ impl Queue {
     }
 
     /// Merges `next`, which lies right behind `rq`, into it if all tests hold
-    /// (M of what disappears).
+    /// (`attempt_merge`; M of what disappears).
     fn merge_requests(&mut self, cx: &mut Cx<'_>, rq: RqId, next: RqId, next_waits: bool) -> bool {
         if rq == next || !self.core.requests_fit(rq, next) {
             return false;

@@ -51,17 +51,18 @@ use blklab_trace::Counter;
 use blklab_types::{Bio, Dev, IdVec, Jiffies, TaskId};
 use std::collections::VecDeque;
 
-/// A hardware queue.
+/// A hardware queue (`blk_mq_hw_ctx`).
 #[derive(Debug)]
 pub(crate) struct Hctx {
     /// Requests that left the scheduler, or go past it, and wait for the driver.
     dispatch: List,
+    /// `hctx->tags`.
     driver_tags: Tags,
-    /// With a scheduler only.
+    /// With a scheduler only (`hctx->sched_tags`).
     sched_tags: Option<Tags>,
     /// How often the driver was busy lately: a decaying mean.
     dispatch_busy: u8,
-    /// The next request that is freed runs the queue.
+    /// The next request that is freed runs the queue (`BLK_MQ_S_SCHED_RESTART`).
     restart: bool,
     /// The driver takes nothing at present (`BLK_MQ_S_STOPPED`).
     stopped: bool,
@@ -89,7 +90,7 @@ pub struct Queue {
     core: Core,
     elv: Option<Box<dyn Elevator>>,
     hctxs: Vec<Hctx>,
-    /// Software queues by CPU, used without a scheduler.
+    /// Software queues by CPU, used without a scheduler (`blk_mq_ctx`).
     ctxs: Vec<List>,
     submitters: IdVec<TaskId, Submitter>,
     chains: Chains,
@@ -106,7 +107,7 @@ pub struct Queue {
     budget_used: u32,
     /// None: the driver has no limit of bandwidth.
     byte_budget: Option<ByteBudget>,
-    /// Requests to be inserted again by kblockd.
+    /// Requests to be inserted again by kblockd (`requeue_list`).
     requeue: List,
     requeue_kicked: bool,
     /// The hardware queue that kblockd begins with, where they share something.
@@ -328,7 +329,8 @@ impl Queue {
         }
     }
 
-    /// Whether a request goes through the scheduler: all but flush sequences.
+    /// Whether a request goes through the scheduler: all but flush sequences (in
+    /// 6.12 `RQF_USE_SCHED`).
     fn is_scheduled(&self, rq: RqId) -> bool {
         self.core.rqs[rq].sched_tag.is_some() && self.core.rqs[rq].state.has(crate::RqState::POOLED)
     }

@@ -13,14 +13,15 @@ use blklab_types::{Bio, TaskId};
 /// (`BLK_PLUG_FLUSH_SIZE`, 128 KiB).
 const FLUSH_SECTORS: u32 = 256;
 
-/// What one task holds back for this queue.
+/// What one task holds back for this queue (`blk_plug`).
 #[derive(Debug, Default)]
 pub(crate) struct Plug {
     /// Nesting of start and finish; only the outermost collects.
     depth: u32,
-    /// In order of submission.
+    /// In order of submission (`mq_list`).
     list: List,
-    /// Requests that were allocated ahead of their bios.
+    /// Requests that were allocated ahead of their bios (`cached_rq`, later
+    /// `cached_rqs`).
     cached: Vec<RqId>,
     /// Requests that the task says it will need.
     nr_ios: u32,
@@ -33,7 +34,7 @@ pub(crate) struct Plug {
 enum Flush {
     /// Hardware queues run at once, in the task.
     Explicit,
-    /// The task is about to sleep; kblockd runs them.
+    /// The task is about to sleep; kblockd runs them (`from_schedule`).
     FromSchedule,
 }
 
@@ -46,13 +47,13 @@ impl Queue {
         &mut self.submitters[task].plug
     }
 
-    /// The task starts to collect requests. Calls nest.
+    /// The task starts to collect requests (`blk_start_plug`). Calls nest.
     pub fn start_plug(&mut self, task: TaskId) {
         self.start_plug_for(task, 1);
     }
 
     /// The task starts to collect requests, about `nr_ios` of them: they are
-    /// allocated together (5.16). Calls nest.
+    /// allocated together (5.16; `blk_start_plug_nr_ios`). Calls nest.
     pub fn start_plug_for(&mut self, task: TaskId, nr_ios: u32) {
         let nr_ios = if self.core.feat.batch_allocation {
             nr_ios.min(BATCH_MAX)
@@ -66,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// The task stops collecting: what it holds goes on.
+    /// The task stops collecting: what it holds goes on (`blk_finish_plug`).
     pub fn finish_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         if !self.has_plug(task) {
             return;
@@ -77,14 +78,16 @@ impl Queue {
         self.plug(task).depth -= 1;
     }
 
-    /// The task is about to sleep.
+    /// The task is about to sleep (`blk_schedule_flush_plug`, from 5.16 on
+    /// `blk_flush_plug`).
     pub fn flush_plug_to_sleep(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         if self.has_plug(task) {
             self.flush_plug(cx, task, Flush::FromSchedule);
         }
     }
 
-    /// Tries the requests on the task's plug. True if merged.
+    /// Tries the requests on the task's plug (`blk_attempt_plug_merge`). True if
+    /// merged.
     pub(crate) fn merge_into_plug(&mut self, cx: &mut Cx<'_>, part: &Pending) -> bool {
         let task = part.bio.task;
         if !self.has_plug(task) {
@@ -103,7 +106,9 @@ impl Queue {
         false
     }
 
-    /// A request that was allocated ahead, for this bio.
+    /// A request that was allocated ahead, for this bio
+    /// (`blk_mq_get_cached_request`; in 6.12 `blk_mq_peek_cached_request`,
+    /// `blk_mq_use_cached_rq`).
     pub(crate) fn take_cached(&mut self, bio: &Bio) -> Option<RqId> {
         if !self.has_plug(bio.task) || is_ordered(bio) {
             return None;
@@ -116,8 +121,8 @@ impl Queue {
         Some(id)
     }
 
-    /// Allocates what the task said that it will need, once per plug; nothing
-    /// where the depth is limited (`blk_mq_get_tags` of block/blk-mq-tag.c).
+    /// Allocates what the task said that it will need, once per plug; nothing where
+    /// the depth is limited (`__blk_mq_alloc_requests_batch`, `blk_mq_get_tags`).
     pub(crate) fn cache_more(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) {
         if !self.has_plug(bio.task) {
             return;
@@ -134,7 +139,7 @@ impl Queue {
         }
     }
 
-    /// A filled request joins the task's plug.
+    /// A filled request joins the task's plug (`blk_add_rq_to_plug`).
     pub(crate) fn add_to_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, task: TaskId) {
         if self.core.feat.limited_plug && self.elv.is_none() && self.core.limits.nr_hw_queues > 1 {
             self.replace_in_plug(cx, rq, task);
@@ -154,7 +159,8 @@ impl Queue {
             .push_back(&mut self.core.rqs, rq);
     }
 
-    /// A plug that holds one request: the older one is issued (U, count 1).
+    /// A plug that holds one request: the older one is issued (U, count 1;
+    /// `blk_mq_submit_bio`).
     fn replace_in_plug(&mut self, cx: &mut Cx<'_>, rq: RqId, task: TaskId) {
         let list = &mut self.submitters[task].plug.list;
         let older = list.pop_front(&mut self.core.rqs);
@@ -166,6 +172,8 @@ impl Queue {
         }
     }
 
+    /// Whether the plug is flushed before it takes another request
+    /// (`blk_plug_max_rq_count`).
     fn plug_is_full(&self, newest: RqId, task: TaskId) -> bool {
         let feat = &self.core.feat;
         let may_grow = self.core.limits.queue.nomerges < 2 || feat.plug_flush_ignores_nomerges;
@@ -187,8 +195,8 @@ impl Queue {
         cx.truth_note(kind, u64::from(count), "");
     }
 
-    /// What the task holds goes to the driver, the scheduler or the software
-    /// queues.
+    /// What the task holds goes to the driver, the scheduler or the software queues
+    /// (`blk_mq_flush_plug_list`).
     fn flush_plug(&mut self, cx: &mut Cx<'_>, task: TaskId, how: Flush) {
         let mut list = std::mem::take(&mut self.plug(task).list);
         if !list.is_empty() {
@@ -203,7 +211,8 @@ impl Queue {
         self.push_runs(cx);
     }
 
-    /// Hands a plug's requests to the driver as long as it takes them.
+    /// Hands a plug's requests to the driver as long as it takes them
+    /// (`blk_mq_plug_issue_direct`).
     fn issue_plug(&mut self, cx: &mut Cx<'_>, list: &mut List) {
         if self.core.feat.plug_order != PlugOrder::NewestFirst {
             self.unplug_event(cx, Flush::Explicit, list.len());
@@ -219,8 +228,10 @@ impl Queue {
         }
     }
 
-    /// Requests of the same software and hardware queue are one group: U, then
-    /// they are inserted in order of submission.
+    /// Requests of the same software and hardware queue are one group
+    /// (`blk_mq_dispatch_plug_list`): U, then they go to the driver
+    /// (`blk_mq_try_issue_list_directly`) or are inserted in order of submission
+    /// (`blk_mq_sched_insert_requests`, in 6.12 `blk_mq_insert_requests`).
     fn flush_groups(&mut self, cx: &mut Cx<'_>, mut list: List, how: Flush) {
         if self.core.feat.plug_order == PlugOrder::Sorted && list.len() > 2 {
             self.sort_by_queue(&mut list);
@@ -267,8 +278,8 @@ impl Queue {
         }
     }
 
-    /// Sorts a list by CPU and sector (5.10) if its requests are those of several
-    /// CPUs; those of one stay as they are.
+    /// Sorts a list by CPU and sector (5.10; `plug_rq_cmp`) if its requests are
+    /// those of several CPUs; those of one stay as they are.
     fn sort_by_queue(&mut self, list: &mut List) {
         let cpu = |id: RqId| self.core.rqs[id].cpu;
         let first = list.front().map(cpu);

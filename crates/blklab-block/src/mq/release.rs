@@ -33,8 +33,8 @@ impl Queue {
         !self.released.is_empty() || self.throttle.as_ref().is_some_and(held)
     }
 
-    /// Whether a bio has to wait for its group's limits: then it is kept here.
-    /// Remainders of split bios count as I/Os alone.
+    /// Whether a bio has to wait for its group's limits: then it is kept here
+    /// (`blk_throtl_bio`). Remainders of split bios count as I/Os alone.
     pub(crate) fn is_held(&mut self, cx: &mut Cx<'_>, bio: &Bio, is_remainder: bool) -> bool {
         let Some(throttle) = &mut self.throttle else {
             return false;
@@ -42,7 +42,8 @@ impl Queue {
         throttle.submit(cx.timers, bio.group, bio, is_remainder) == Throttled::Held
     }
 
-    /// The timer of the limits fired: kthrotld gets what may go on.
+    /// The timer of the limits fired: kthrotld gets what may go on
+    /// (`dispatch_work`).
     pub(crate) fn release_held(&mut self, cx: &mut Cx<'_>) {
         if let Some(throttle) = &mut self.throttle {
             throttle.timer(cx.timers, &mut self.releasing);

@@ -20,7 +20,8 @@ fn in_turn(first: u16, nr: u16) -> impl Iterator<Item = u16> {
 }
 
 impl Queue {
-    /// Runs a hardware queue in the present context.
+    /// Runs a hardware queue in the present context (`blk_mq_run_hw_queue`,
+    /// `blk_mq_sched_dispatch_requests`).
     pub(crate) fn run_hctx_now(&mut self, cx: &mut Cx<'_>, h: u16) {
         if self.hctxs[usize::from(h)].stopped || !self.has_pending(h) {
             return;
@@ -32,8 +33,8 @@ impl Queue {
         }
     }
 
-    /// kblockd runs the hardware queues that were asked for, and inserts again
-    /// what was requeued.
+    /// kblockd runs the hardware queues that were asked for (`blk_mq_run_work_fn`),
+    /// and inserts again what was requeued (`blk_mq_requeue_work`).
     pub fn run_work(&mut self, cx: &mut Cx<'_>) {
         let mut wanted = std::mem::take(&mut self.core.runs_wanted);
         if std::mem::take(&mut self.requeue_kicked) {
@@ -73,6 +74,7 @@ impl Queue {
         first
     }
 
+    /// Whether a hardware queue has something to do (`blk_mq_hctx_has_pending`).
     fn has_pending(&self, h: u16) -> bool {
         if !self.hctxs[usize::from(h)].dispatch.is_empty() {
             return true;
@@ -95,6 +97,8 @@ impl Queue {
         takes && hctxs.any(|(n, h)| !h.stopped && has_tags(h) && self.has_pending(n))
     }
 
+    /// What waits in the hardware queue's list, then what scheduler or software
+    /// queues have (`__blk_mq_sched_dispatch_requests`).
     fn dispatch_requests(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
         if self.hctxs[usize::from(h)].stopped {
             return Ran::Done;
@@ -120,7 +124,8 @@ impl Queue {
         Ran::Done
     }
 
-    /// Takes requests from the scheduler as long as the driver accepts them.
+    /// Takes requests from the scheduler as long as the driver accepts them
+    /// (`blk_mq_do_dispatch_sched`).
     fn dispatch_scheduler(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
         loop {
             let (list, ran) = self.take_from_scheduler(cx, h);
@@ -131,8 +136,9 @@ impl Queue {
         }
     }
 
-    /// Hands over what the scheduler gave, which may be for several hardware
-    /// queues. True if the driver took all that was for one of them.
+    /// Hands over what the scheduler gave, which may be for several hardware queues
+    /// (`blk_mq_dispatch_hctx_list`). True if the driver took all that was for one
+    /// of them.
     fn send_by_hctx(&mut self, cx: &mut Cx<'_>, mut list: List) -> bool {
         if self.hctxs.len() == 1 {
             let nr = list.len();
@@ -150,7 +156,8 @@ impl Queue {
         }
     }
 
-    /// What the scheduler gives, at most until there is no driver tag.
+    /// What the scheduler gives, at most until there is no driver tag
+    /// (`__blk_mq_do_dispatch_sched`).
     fn take_from_scheduler(&mut self, cx: &mut Cx<'_>, h: u16) -> (List, Ran) {
         let most = if self.hctxs[usize::from(h)].dispatch_busy != 0 {
             1
@@ -190,8 +197,8 @@ impl Queue {
         (list, Ran::Done)
     }
 
-    /// Without a scheduler, while the driver is busy: one request of each
-    /// software queue in turn.
+    /// Without a scheduler, while the driver is busy: one request of each software
+    /// queue in turn (`blk_mq_do_dispatch_ctx`).
     fn dispatch_one_by_one(&mut self, cx: &mut Cx<'_>, h: u16) -> Ran {
         loop {
             if !self.hctxs[usize::from(h)].dispatch.is_empty() {
@@ -222,7 +229,7 @@ impl Queue {
         all.find(|&c| !self.ctxs[usize::from(c)].is_empty() && self.hctx_of(c) == h)
     }
 
-    /// The requests of all software queues, CPU by CPU.
+    /// The requests of all software queues, CPU by CPU (`blk_mq_flush_busy_ctxs`).
     fn take_software_queues(&mut self, h: u16) -> List {
         let mut all = List::EMPTY;
         for cpu in 0..self.ctxs.len() as u16 {

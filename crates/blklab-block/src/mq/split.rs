@@ -5,7 +5,7 @@ use crate::mq::{Limits, Queue};
 use crate::{Cx, Pending, events};
 use blklab_types::{Bio, BioFlags, Completion, Op, Slab, Time};
 
-/// A bio that went on in parts.
+/// A bio that went on in parts (`bio_chain`).
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     bio: Bio,
@@ -42,7 +42,7 @@ impl Chains {
         self.chains[chain].queued
     }
 
-    /// A part finished; the whole bio, if it was the last.
+    /// A part finished (`__bio_chain_endio`); the whole bio, if it was the last.
     pub(crate) fn end(&mut self, id: u32, error: u16) -> Option<(Pending, u16)> {
         let chain = &mut self.chains[id];
         chain.left -= 1;
@@ -63,7 +63,8 @@ impl Chains {
 
 impl Queue {
     /// Cuts the front off a bio that is too large: X, and the front part, which
-    /// does not merge; `pending` becomes the rest. None if it fits.
+    /// does not merge; `pending` becomes the rest. None if it fits
+    /// (`__blk_queue_split`, later `__bio_split_to_limits`).
     pub(crate) fn split(&mut self, cx: &mut Cx<'_>, pending: &mut Pending) -> Option<Pending> {
         let bio = pending.bio;
         let front = front_sectors(&self.core.limits, &bio)?;
@@ -99,7 +100,7 @@ impl Queue {
     }
 }
 
-/// Sectors of the front part of a bio that has to be split.
+/// Sectors of the front part of a bio that has to be split (`get_max_io_size`).
 fn front_sectors(limits: &Limits, bio: &Bio) -> Option<u32> {
     if bio.nr_sectors == 0 || bio.op == Op::Flush {
         return None;

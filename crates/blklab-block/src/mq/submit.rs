@@ -43,7 +43,8 @@ pub(crate) fn is_ordered(bio: &Bio) -> bool {
 }
 
 impl Queue {
-    /// A task submits a bio (Q). Its sectors lie on the device.
+    /// A task submits a bio (Q; `submit_bio_noacct`). Its sectors lie on the
+    /// device.
     pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
         self.submit_from(cx, bio, None)
     }
@@ -109,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// The bio's parts, one after the other.
+    /// The bio's parts, one after the other (`blk_mq_submit_bio`).
     pub(crate) fn go_on(&mut self, cx: &mut Cx<'_>, pending: &mut Pending) -> Submit {
         let task = pending.bio.task;
         loop {
@@ -128,6 +129,8 @@ impl Queue {
         }
     }
 
+    /// A part is merged (`blk_mq_attempt_bio_merge`), or it passes write-back
+    /// throttling (`rq_qos_throttle`) and gets a request.
     fn submit_part(&mut self, cx: &mut Cx<'_>, part: &Pending) -> Went {
         if is_mergeable(&part.bio)
             && self.core.limits.queue.nomerges < 2
@@ -200,6 +203,8 @@ impl Queue {
         Went::On
     }
 
+    /// A request that is no flush sequence goes into the plug, the scheduler, a
+    /// software queue, or to the driver (the end of `blk_mq_submit_bio`).
     fn queue_request(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
         let h = self.core.rqs[rq].hctx;
         if self.has_plug(bio.task) {
@@ -225,8 +230,8 @@ impl Queue {
         elv.limit_depth(&self.core, cx, bio)
     }
 
-    /// A new request. If there is no tag the hardware queue is run, which may
-    /// free one at once.
+    /// A new request (`__blk_mq_alloc_requests`, earlier `blk_mq_get_request`). If
+    /// there is no tag the hardware queue is run, which may free one at once.
     fn obtain_request(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) -> Option<RqId> {
         if let Some(rq) = self.get_request(cx, bio, depth) {
             self.cache_more(cx, bio, depth);
@@ -246,7 +251,8 @@ impl Queue {
         self.get_request(cx, bio, depth)
     }
 
-    /// One attempt to get a request, within a limit of the scheduler.
+    /// One attempt to get a request, within a limit of the scheduler
+    /// (`__blk_mq_get_tag`, `blk_mq_rq_ctx_init`).
     pub(crate) fn get_request(
         &mut self,
         cx: &mut Cx<'_>,
@@ -281,7 +287,7 @@ impl Queue {
         Some(id)
     }
 
-    /// There is no tag: the task joins those that wait for one.
+    /// There is no tag: the task joins those that wait for one (`blk_mq_get_tag`).
     fn sleep_for_tag(
         &mut self,
         cx: &mut Cx<'_>,
@@ -295,8 +301,8 @@ impl Queue {
         self.sleep(cx, bio, Step::Tag(TagWait { hctx, depth }, class));
     }
 
-    /// A task that waited for a tag of a hardware queue was woken. If it runs on
-    /// a CPU of another one now, somebody else is to have the tag.
+    /// A task that waited for a tag of a hardware queue was woken. If it runs on a
+    /// CPU of another one now, somebody else is to have the tag (`blk_mq_get_tag`).
     fn end_wait_for_tag(&mut self, cx: &mut Cx<'_>, h: u16) {
         let moved = self.hctx_of(cx.running.cpu) != h;
         let hctx = &mut self.hctxs[usize::from(h)];
@@ -327,8 +333,8 @@ impl Queue {
         hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags)
     }
 
-    /// The priority that requests of a bio have: its own, else that of the
-    /// task; where the kernel derives one from the nice value, that.
+    /// The priority that requests of a bio have: its own, else that of the task;
+    /// where the kernel derives one from the nice value, that (`bio_set_ioprio`).
     pub(crate) fn priority(&self, cx: &Cx<'_>, bio: &Bio) -> IoPrio {
         if bio.ioprio.class != PrioClass::None {
             return bio.ioprio;
@@ -340,7 +346,7 @@ impl Queue {
         task.ioprio
     }
 
-    /// The plug that a bio passes through for itself alone (6.12).
+    /// The plug that a bio passes through for itself alone (6.12, `__submit_bio`).
     fn start_implicit_plug(&mut self, task: TaskId) {
         if self.core.feat.implicit_plug && !self.has_plug(task) {
             self.submitter(task).plug.is_implicit = true;

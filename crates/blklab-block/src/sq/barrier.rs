@@ -27,6 +27,7 @@ enum Stage {
 #[derive(Debug, Default)]
 pub(crate) struct BarrierSeq {
     running: Option<Running>,
+    /// `ordcolor`.
     color: bool,
 }
 
@@ -42,6 +43,7 @@ struct Running {
 }
 
 impl Running {
+    /// `blk_ordered_cur_seq`.
     fn current(&self, drained: bool) -> Stage {
         if !drained {
             Stage::Drain
@@ -56,6 +58,7 @@ impl Running {
         }
     }
 
+    /// `blk_ordered_req_seq`.
     fn stage_of(&self, rq: RqId, color: bool) -> Stage {
         if self.pre == Some(rq) {
             Stage::PreFlush
@@ -93,9 +96,9 @@ impl Queue {
         self.insert_back(cx, rq);
     }
 
-    /// What the driver may see of the head of the dispatch list: a request,
-    /// nothing for now (`Some(None)`), or another look (`None`) because the
-    /// head changed.
+    /// What the driver may see of the head of the dispatch list (`blk_do_ordered`):
+    /// a request, nothing for now (`Some(None)`), or another look (`None`) because
+    /// the head changed.
     pub(crate) fn order_barriers(&mut self, cx: &mut Cx<'_>, head: RqId) -> Option<Option<RqId>> {
         if self.core.feat.ordered != Ordered::Barrier {
             return Some(Some(head));
@@ -124,8 +127,8 @@ impl Queue {
         Some(None)
     }
 
-    /// The barrier came to the head: it is replaced by its proxies, which
-    /// enter in reverse (I each).
+    /// The barrier came to the head: it is replaced by its proxies, which enter in
+    /// reverse (I each; `start_ordered`).
     fn start_barrier(&mut self, cx: &mut Cx<'_>, original: RqId) {
         self.core.queue_head.remove(&mut self.core.rqs, original);
         let old_color = self.core.rqs[original].state.has(RqState::COLOR);
@@ -176,7 +179,7 @@ impl Queue {
         rq
     }
 
-    /// A proxy completed (or, empty, was passed over).
+    /// A proxy completed, or, empty, was passed over (`blk_ordered_complete_seq`).
     pub(crate) fn barrier_step_done(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         self.leave_flight(cx, rq);
         self.put_request(cx, rq);

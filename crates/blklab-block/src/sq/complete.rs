@@ -38,7 +38,8 @@ impl Queue {
             .rq_truth(cx, Kind::Complete, rq, u64::from(self.device_busy));
     }
 
-    /// Ends the bios of a request, tells the scheduler, frees it.
+    /// Ends the bios of a request, tells the scheduler, frees it
+    /// (`end_that_request_last`, later `blk_finish_request`).
     #[inline(always)]
     pub(crate) fn finish_request(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
         while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
@@ -48,7 +49,8 @@ impl Queue {
         self.put_request(cx, rq);
     }
 
-    /// Accounting at the end of a request's stay at the device.
+    /// Accounting at the end of a request's stay at the device
+    /// (`elv_completed_request`).
     #[inline(always)]
     pub(crate) fn leave_flight(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let state = self.core.rqs[rq].state;
@@ -72,8 +74,9 @@ impl Queue {
         }
     }
 
-    /// The device refused a request: R, and back to the head of the list.
-    /// It gets a second D when it is looked at again.
+    /// The device refused a request: R, and back to the head of the list
+    /// (`blk_requeue_request`, `elv_requeue_request`). It gets a second D when it
+    /// is looked at again.
     pub fn requeue(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_trace(cx, Action::Requeue, rq, 0);
         self.leave_device(cx, rq);

@@ -8,9 +8,10 @@ use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 
 impl Core {
-    /// Moves a request from the scheduler to its place in the dispatch list:
-    /// a one-way elevator that starts at the end of the last request, never
-    /// past requests of the other direction or those the driver has seen.
+    /// Moves a request from the scheduler to its place in the dispatch list
+    /// (`elv_dispatch_sort`): a one-way elevator that starts at the end of the last
+    /// request, never past requests of the other direction or those the driver has
+    /// seen.
     pub fn dispatch_sort(&mut self, rq: RqId) {
         self.leave_scheduler(rq);
         let boundary = self.end_sector;
@@ -36,7 +37,8 @@ impl Core {
         self.queue_head.insert_after(&mut self.rqs, at, rq);
     }
 
-    /// Moves a request from the scheduler to the tail of the dispatch list.
+    /// Moves a request from the scheduler to the tail of the dispatch list
+    /// (`elv_dispatch_add_tail`).
     pub fn dispatch_add_tail(&mut self, rq: RqId) {
         self.leave_scheduler(rq);
         self.end_sector = self.rqs[rq].end();
@@ -72,9 +74,9 @@ impl Core {
 }
 
 impl Queue {
-    /// The next request for the driver, which stays first on the dispatch
-    /// list until it is taken. Asks the scheduler only while that list is
-    /// empty. D at first sight.
+    /// The next request for the driver, which stays first on the dispatch list
+    /// until it is taken (`elv_next_request`, from 2.6.31 on `blk_peek_request`).
+    /// Asks the scheduler only while that list is empty. D at first sight.
     #[inline(always)]
     pub(crate) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<RqId> {
         loop {

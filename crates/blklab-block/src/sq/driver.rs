@@ -6,8 +6,8 @@ use crate::{Cx, Effect, RqId, RqState};
 use blklab_trace::truth::{Kind, Why};
 
 impl Queue {
-    /// The driver's work loop: hands requests to the device while it has
-    /// room and the queue is not plugged.
+    /// The driver's work loop: hands requests to the device while it has room and
+    /// the queue is not plugged (`scsi_request_fn`).
     pub(crate) fn run(&mut self, cx: &mut Cx<'_>) {
         let depth = self.core.limits.queue_depth;
         while !self.plugged {
@@ -24,6 +24,8 @@ impl Queue {
         }
     }
 
+    /// A request leaves the dispatch list for the device (`blkdev_dequeue_request`,
+    /// from 2.6.31 on `blk_start_request`).
     #[inline(always)]
     fn hand_over(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let request = &self.core.rqs[rq];
@@ -49,14 +51,14 @@ impl Queue {
     }
 
     /// Flush commands are no file-system requests and are not counted
-    /// (2.6.36 alone counts them).
+    /// (`blk_account_rq`; 2.6.36 alone counts them).
     fn counts_in_flight(&self, rq: RqId) -> bool {
         self.core.feat.flushes_count
             || !(self.core.rqs[rq].state.has(RqState::PROXY) && self.core.rqs[rq].nr_sectors == 0)
     }
 
-    /// Takes the lowest free block-layer tag the request may have; always
-    /// true where the driver has none.
+    /// Takes the lowest free block-layer tag the request may have
+    /// (`blk_queue_start_tag`); always true where the driver has none.
     fn take_tag(&mut self, rq: RqId) -> bool {
         let depth = self.tags.len();
         if depth == 0 {
@@ -87,6 +89,7 @@ impl Queue {
         true
     }
 
+    /// `blk_queue_end_tag`.
     pub(crate) fn release_tag(&mut self, rq: RqId) {
         if let Some(tag) = self.core.rqs[rq].tag.take() {
             let holder = self.tags[usize::from(tag)].take();

@@ -7,7 +7,8 @@ use crate::{Cx, Merge, RqId};
 use blklab_engine::TimerId;
 use blklab_types::{Bio, TaskId};
 
-/// Answer of [`Elevator::may_queue`].
+/// Answer of [`Elevator::may_queue`] (`ELV_MQUEUE_NO`, `ELV_MQUEUE_MAY`,
+/// `ELV_MQUEUE_MUST`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MayQueue {
     /// Not now.
@@ -44,7 +45,8 @@ pub trait Elevator {
     /// Name in sysfs.
     fn name(&self) -> &'static str;
 
-    /// A request enters the scheduler (after its I event). Required.
+    /// A request enters the scheduler (`elevator_add_req_fn`; after its I event).
+    /// Required.
     fn add(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId);
 
     /// Moves requests to the dispatch list with [`Core::dispatch_sort`] or
@@ -53,9 +55,9 @@ pub trait Elevator {
     /// is moved). Returns how many were moved. Required.
     fn dispatch(&mut self, q: &mut Core, cx: &mut Cx<'_>, force: bool) -> usize;
 
-    /// Looks for a request that a bio could be put in front of; only requests
-    /// that are [`Core::merge_ok`] count. Called when `last_merge` and the
-    /// hash did not help.
+    /// Looks for a request that a bio could be put in front of
+    /// (`elevator_merge_fn`); only requests that are [`Core::merge_ok`] count.
+    /// Called when `last_merge` and the hash did not help.
     fn find_front_merge(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<RqId> {
         let _ = (q, cx, bio);
         None
@@ -67,7 +69,8 @@ pub trait Elevator {
         true
     }
 
-    /// Whether a bio may join a request that the core would accept (2.6.20).
+    /// Whether a bio may join a request that the core would accept
+    /// (`elevator_allow_merge_fn`; 2.6.20).
     fn allow_merge(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         let _ = (q, cx, rq, bio);
         true
@@ -80,36 +83,42 @@ pub trait Elevator {
         true
     }
 
-    /// A bio was merged and no request merge followed.
+    /// A bio was merged and no request merge followed (`elevator_merged_fn`).
     fn merged(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, side: Merge) {
         let _ = (q, cx, rq, side);
     }
 
-    /// `rq` absorbed `next`, which is forgotten when this returns.
+    /// `rq` absorbed `next`, which is forgotten when this returns
+    /// (`elevator_merge_req_fn`).
     fn merge_requests(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, next: RqId);
 
-    /// The waiting request before `rq` in the scheduler's order.
+    /// The waiting request before `rq` in the scheduler's order
+    /// (`elevator_former_req_fn`).
     fn former(&self, q: &Core, rq: RqId) -> Option<RqId>;
 
-    /// The waiting request behind `rq` in the scheduler's order.
+    /// The waiting request behind `rq` in the scheduler's order
+    /// (`elevator_latter_req_fn`).
     fn latter(&self, q: &Core, rq: RqId) -> Option<RqId>;
 
-    /// The driver sees the request for the first time (before its D event).
+    /// The driver sees the request for the first time (`elevator_activate_req_fn`;
+    /// before its D event).
     fn activate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
 
-    /// The driver gave the request back.
+    /// The driver gave the request back (`elevator_deactivate_req_fn`).
     fn deactivate(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
 
-    /// A request finished (after its bios, before it is freed).
+    /// A request finished (`elevator_completed_req_fn`; after its bios, before it
+    /// is freed).
     fn completed(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }
 
-    /// Whether a task may allocate a request for this bio.
+    /// Whether a task may allocate a request for this bio
+    /// (`elevator_may_queue_fn`).
     fn may_queue(&mut self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> MayQueue {
         let _ = (q, cx, bio);
         MayQueue::May
@@ -121,12 +130,13 @@ pub trait Elevator {
         None
     }
 
-    /// A request was allocated for a bio of the running task.
+    /// A request was allocated for a bio of the running task
+    /// (`elevator_set_req_fn`).
     fn set_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) {
         let _ = (q, cx, rq, bio);
     }
 
-    /// A request is about to be freed.
+    /// A request is about to be freed (`elevator_put_req_fn`).
     fn put_request(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let _ = (q, cx, rq);
     }

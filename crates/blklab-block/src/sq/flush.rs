@@ -12,15 +12,17 @@ use blklab_trace::truth::Kind;
 use blklab_types::{BioFlags, Jiffies, Op};
 use std::collections::VecDeque;
 
-/// Steps a request needs, as bits.
+/// Steps a request needs, as bits (`REQ_FSEQ_PREFLUSH`, `REQ_FSEQ_DATA`,
+/// `REQ_FSEQ_POSTFLUSH`).
 const PRE: u8 = 1;
 const DATA: u8 = 2;
 const POST: u8 = 4;
 
-/// A pending flush is issued even beside running data after this many seconds.
+/// A pending flush is issued even beside running data after this many seconds
+/// (`FLUSH_PENDING_TIMEOUT`).
 const PENDING_TIMEOUT_S: u64 = 5;
 
-/// State of the flush machinery of a queue.
+/// State of the flush machinery of a queue (later `blk_flush_queue`).
 #[derive(Debug, Default)]
 pub(crate) struct FlushSeq {
     /// Requests that wait for the next flush; the first index in use is
@@ -41,6 +43,7 @@ pub(crate) struct FlushSeq {
 }
 
 impl Queue {
+    /// The steps that a request needs (`blk_flush_policy`).
     fn flush_steps(&self, rq: RqId) -> u8 {
         let (rq, limits) = (&self.core.rqs[rq], &self.core.limits);
         let mut steps = 0;
@@ -56,15 +59,15 @@ impl Queue {
         steps
     }
 
-    /// Whether the scheduler is not asked because a flush is under way that
-    /// the device cannot queue beside other commands.
+    /// Whether the scheduler is not asked because a flush is under way that the
+    /// device cannot queue beside other commands (`queue_flush_queueable`).
     pub(crate) fn flush_holds_scheduler(&self) -> bool {
         self.core.feat.flush_holds_queue
             && self.flush.command.is_some()
             && !self.core.limits.flush_queueable
     }
 
-    /// 2.6.39 and later: a FLUSH/FUA request enters (I).
+    /// 2.6.39 and later: a FLUSH/FUA request enters (I; `blk_insert_flush`).
     pub(crate) fn insert_flush(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         let steps = self.flush_steps(rq);
@@ -77,7 +80,8 @@ impl Queue {
         self.next_flush_step(cx, rq, 0);
     }
 
-    /// Sends a request into its next step; true if the dispatch list grew.
+    /// Sends a request into its next step (`blk_flush_complete_seq`); true if the
+    /// dispatch list grew.
     fn next_flush_step(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) -> bool {
         let steps = if error == 0 {
             self.core.rqs[rq].flush_step
@@ -103,7 +107,7 @@ impl Queue {
         self.issue_flush(cx) | queued
     }
 
-    /// Issues one flush for everybody who waits, if it is time.
+    /// Issues one flush for everybody who waits, if it is time (`blk_kick_flush`).
     fn issue_flush(&mut self, cx: &Cx<'_>) -> bool {
         let idx = self.flush.pending_idx;
         let Some(&first) = self.flush.waiting[idx].first() else {
@@ -151,6 +155,8 @@ impl Queue {
         }
     }
 
+    /// A flush completed (`flush_end_io`): all that it served go into their next
+    /// step.
     fn flush_command_done(&mut self, cx: &mut Cx<'_>, command: RqId, error: u16) {
         self.leave_flight(cx, command);
         self.put_request(cx, command);
@@ -179,9 +185,9 @@ impl Queue {
         self.unplug_at_threshold(cx);
     }
 
-    /// The driver would see a FLUSH/FUA request: starts its sequence, or
-    /// lets it wait for the one that runs. False if the request goes to the
-    /// device as it is.
+    /// The driver would see a FLUSH/FUA request (`blk_do_flush`): starts its
+    /// sequence, or lets it wait for the one that runs. False if the request goes
+    /// to the device as it is.
     pub(crate) fn start_flush_serial(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
         if self.core.feat.ordered != Ordered::FlushSerial {
             return false;

@@ -8,7 +8,8 @@ use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 
 impl Queue {
-    /// A normal request enters the scheduler (I).
+    /// A normal request enters the scheduler (I; `ELEVATOR_INSERT_SORT` of
+    /// `__elv_add_request`).
     #[inline(always)]
     pub(crate) fn insert_sorted(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
@@ -51,7 +52,8 @@ impl Queue {
         assert_eq!(self.core.nr_held(), held, "add loses or invents requests");
     }
 
-    /// The scheduler moves requests to the dispatch list: how many it says.
+    /// The scheduler moves requests to the dispatch list (`elevator_dispatch_fn`):
+    /// how many it says.
     #[inline(always)]
     pub(crate) fn ask_scheduler(&mut self, cx: &mut Cx<'_>, force: bool) -> usize {
         let (held, listed) = (self.core.nr_held(), self.core.queue_head.len());
@@ -69,8 +71,8 @@ impl Queue {
         moved
     }
 
-    /// At the tail of the dispatch list (I): the scheduler is emptied first,
-    /// nothing is sorted past it, and the driver is called.
+    /// At the tail of the dispatch list (I; `ELEVATOR_INSERT_BACK`): the scheduler
+    /// is emptied first, nothing is sorted past it, and the driver is called.
     pub(crate) fn insert_back(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         self.core.rqs[rq].state |= RqState::SOFTBARRIER;
@@ -80,14 +82,15 @@ impl Queue {
         self.run(cx);
     }
 
-    /// At the head of the dispatch list, without an event.
+    /// At the head of the dispatch list, without an event
+    /// (`ELEVATOR_INSERT_FRONT`).
     pub(crate) fn push_front(&mut self, rq: RqId) {
         self.core.rqs[rq].state |= RqState::SOFTBARRIER;
         self.core.queue_head.push_front(&mut self.core.rqs, rq);
     }
 
-    /// Moves every waiting request to the dispatch list in the scheduler's
-    /// forced order.
+    /// Moves every waiting request to the dispatch list in the scheduler's forced
+    /// order (`elv_drain_elevator`).
     pub(crate) fn drain_scheduler(&mut self, cx: &mut Cx<'_>) {
         while self.ask_scheduler(cx, true) > 0 {}
         assert_eq!(
@@ -96,8 +99,9 @@ impl Queue {
         );
     }
 
-    /// A request that leaves a task plug enters the scheduler (I), unless it
-    /// can be appended to one that is there.
+    /// A request that leaves a task plug enters the scheduler (I;
+    /// `ELEVATOR_INSERT_SORT_MERGE`), unless it can be appended to one that is
+    /// there.
     pub(crate) fn insert_sort_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         if !self.insertion_merge(cx, rq) {
@@ -106,8 +110,8 @@ impl Queue {
         }
     }
 
-    /// Tries `last_merge`, then the hash. From 3.8 a request that grew so is
-    /// itself tried as an appendix of another, and so on.
+    /// Tries `last_merge`, then the hash (`elv_attempt_insert_merge`). From 3.8 a
+    /// request that grew so is itself tried as an appendix of another, and so on.
     fn insertion_merge(&mut self, cx: &mut Cx<'_>, rq: RqId) -> bool {
         let nomerges = self.core.limits.queue.nomerges;
         if nomerges >= 2 {

@@ -9,7 +9,8 @@ use blklab_trace::truth::Kind;
 use blklab_types::Bio;
 
 impl Queue {
-    /// Tries to merge a bio with a waiting request; true if it was.
+    /// Tries to merge a bio with a waiting request (`__make_request`, later
+    /// `blk_queue_bio`); true if it was.
     pub(crate) fn merge_bio(&mut self, cx: &mut Cx<'_>, pending: &Pending) -> bool {
         let Some((rq, side)) = self.find_merge(cx, &pending.bio) else {
             return false;
@@ -34,8 +35,8 @@ impl Queue {
         true
     }
 
-    /// The candidate for a bio: `last_merge`, then the hash, then the
-    /// scheduler's front-merge lookup. One candidate is named, or none.
+    /// The candidate for a bio: `last_merge`, then the hash, then the scheduler's
+    /// front-merge lookup (`elv_merge`). One candidate is named, or none.
     fn find_merge(&mut self, cx: &mut Cx<'_>, bio: &Bio) -> Option<(RqId, Merge)> {
         let nomerges = self.core.limits.queue.nomerges;
         if nomerges >= 2 {
@@ -61,12 +62,14 @@ impl Queue {
             .then_some((front, Merge::Front))
     }
 
+    /// `elv_rq_merge_ok`.
     pub(crate) fn merge_allowed(&mut self, cx: &mut Cx<'_>, rq: RqId, bio: &Bio) -> bool {
         self.core.merge_ok(rq, bio)
             && (!self.core.feat.allow_merge_hook || self.elv.allow_merge(&self.core, cx, rq, bio))
     }
 
-    /// Puts the bio into the request, with its event.
+    /// Puts the bio into the request, with its event (later
+    /// `bio_attempt_back_merge`, `bio_attempt_front_merge`).
     pub(crate) fn join(&mut self, cx: &mut Cx<'_>, rq: RqId, pending: &Pending, side: Merge) {
         match side {
             Merge::Back => {
@@ -83,8 +86,8 @@ impl Queue {
         }
     }
 
-    /// Merges `next`, which waits right behind `rq`, into it if all tests
-    /// hold. No trace event. A failure leaves no mark.
+    /// Merges `next`, which waits right behind `rq`, into it if all tests hold
+    /// (`attempt_merge`). No trace event. A failure leaves no mark.
     pub(crate) fn merge_requests(&mut self, cx: &mut Cx<'_>, rq: RqId, next: RqId) -> bool {
         if !self.core.requests_fit(rq, next) {
             return false;
@@ -117,8 +120,9 @@ impl Queue {
 }
 
 impl Core {
-    /// Size and segment test of a bio merge. The seam gets no credit: pages
-    /// that happen to be contiguous across it are counted on both sides.
+    /// Size and segment test of a bio merge (`ll_back_merge_fn`,
+    /// `ll_front_merge_fn`). The seam gets no credit: pages that happen to be
+    /// contiguous across it are counted on both sides.
     pub(crate) fn fits(&self, rq: RqId, bio: &Bio) -> bool {
         let rq = &self.rqs[rq];
         rq.nr_sectors + bio.nr_sectors <= self.limits.queue.max_sectors
@@ -133,8 +137,9 @@ impl Core {
         }
     }
 
-    /// Size, segment and state tests of a request-request merge. The
-    /// scheduler is not asked, sync flags are not compared.
+    /// Size, segment and state tests of a request-request merge
+    /// (`ll_merge_requests_fn`). The scheduler is not asked, sync flags are not
+    /// compared.
     fn requests_fit(&self, rq: RqId, next: RqId) -> bool {
         let (a, b) = (&self.rqs[rq], &self.rqs[next]);
         !a.state.any(UNMERGEABLE)
@@ -145,8 +150,8 @@ impl Core {
             && a.segments + b.segments <= self.limits.queue.max_segments
     }
 
-    /// Moves a request that grew by `by` sectors at its end to its new place
-    /// in the hash.
+    /// Moves a request that grew by `by` sectors at its end to its new place in the
+    /// hash (`elv_rqhash_reposition`).
     fn rehash(&mut self, rq: RqId, by: u64) {
         let end = self.rqs[rq].end() - by;
         if self.rqs[rq].state.has(RqState::HASHED) {

@@ -33,7 +33,8 @@ impl Queue {
         }
     }
 
-    /// Plugs the queue (P) and starts the timer; nothing if it is plugged.
+    /// Plugs the queue (P) and starts the timer; nothing if it is plugged
+    /// (`blk_plug_device`).
     pub(crate) fn plug(&mut self, cx: &mut Cx<'_>) {
         if std::mem::replace(&mut self.plugged, true) {
             return;
@@ -46,7 +47,7 @@ impl Queue {
         cx.waits(Why::Plugged, 0);
     }
 
-    /// Removes the plug; false if there was none.
+    /// Removes the plug (`blk_remove_plug`); false if there was none.
     pub(crate) fn remove_plug(&mut self, cx: &mut Cx<'_>) -> bool {
         let was = std::mem::take(&mut self.plugged);
         if was && cx.timers.cancel(self.unplug_timer) {
@@ -56,7 +57,8 @@ impl Queue {
     }
 
     /// Removes the plug and calls the driver; nothing if there was no plug
-    /// (from 2.6.29 non-rotational queues call the driver all the same).
+    /// (`__generic_unplug_device`; from 2.6.29 non-rotational queues call the
+    /// driver all the same).
     pub(crate) fn unplug_and_run(&mut self, cx: &mut Cx<'_>) {
         let forced = self.core.feat.unplug_runs_nonrot && !self.core.limits.queue.rotational;
         if self.remove_plug(cx) || forced {
@@ -80,7 +82,7 @@ impl Queue {
         }
     }
 
-    /// The plug timer fired: UT; kblockd does the rest.
+    /// The plug timer fired (`blk_unplug_timeout`): UT; kblockd does the rest.
     pub fn unplug_timeout(&mut self, cx: &mut Cx<'_>) {
         cx.truth_note(Kind::TimerFire, 0, cx.timers.name(self.unplug_timer));
         let count = self.requests_allocated();
@@ -89,7 +91,7 @@ impl Queue {
         cx.ask(Effect::UnplugWork);
     }
 
-    /// kblockd's part of a timer unplug: U, then the driver.
+    /// kblockd's part of a timer unplug (`blk_unplug_work`): U, then the driver.
     pub fn unplug_work(&mut self, cx: &mut Cx<'_>) {
         self.unplug(cx);
     }
@@ -112,13 +114,15 @@ impl Queue {
         }
     }
 
-    /// A scheduler's kick: removes a plug, calls the driver in any case.
+    /// A scheduler's kick: removes a plug, calls the driver in any case
+    /// (`blk_start_queueing`, later `__blk_run_queue`).
     pub(crate) fn start_queueing(&mut self, cx: &mut Cx<'_>) {
         self.remove_plug(cx);
         self.run(cx);
     }
 
-    /// At the end of an insertion: enough requests wait.
+    /// At the end of an insertion: enough requests wait (`unplug_thresh`, in
+    /// `elv_insert`).
     pub(crate) fn unplug_at_threshold(&mut self, cx: &mut Cx<'_>) {
         if !self.plugged {
             return;

@@ -8,8 +8,8 @@ use blklab_trace::{Action, Counter};
 use blklab_types::{Bio, TaskId};
 use std::collections::VecDeque;
 
-/// The two pools of a queue: reads and writes (to 2.6.29), async and sync
-/// (from 2.6.30).
+/// The two pools of a queue (`request_list`): reads and writes (to 2.6.29), async
+/// and sync (from 2.6.30).
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
     pub(crate) count: [u32; 2],
@@ -19,8 +19,9 @@ pub(crate) struct Pools {
     wait: [VecDeque<TaskId>; 2],
 }
 
-/// Thresholds of a pool of `nr` requests: congestion begins at the first and
-/// ends below the second; the third is never exceeded.
+/// Thresholds of a pool of `nr` requests (`blk_queue_congestion_threshold`):
+/// congestion begins at the first and ends below the second; the third is never
+/// exceeded.
 pub(crate) fn thresholds(nr: u32) -> (u32, u32, u32) {
     let on = nr.min(nr - nr / 8 + 1);
     let off = (nr - nr / 8 - nr / 16).saturating_sub(1).max(1);
@@ -92,15 +93,15 @@ impl Queue {
         Some(rq)
     }
 
-    /// Whether the task may allocate from a full pool. A full batch stays
-    /// valid however long the task takes to run.
+    /// Whether the task may allocate from a full pool (`ioc_batching`). A full
+    /// batch stays valid however long the task takes to run.
     fn is_batching(&self, cx: &Cx<'_>, task: TaskId) -> bool {
         let ioc = cx.tasks.get(task);
         ioc.batch_left == self.core.limits.batch_requests
             || (ioc.batch_left > 0 && cx.jiffies < ioc.batch_until)
     }
 
-    /// Gives the task a batch, unless it has one.
+    /// Gives the task a batch, unless it has one (`ioc_set_batching`).
     pub(crate) fn grant_batch(&mut self, cx: &mut Cx<'_>, bio: &Bio) {
         if self.is_batching(cx, bio.task) {
             return;
@@ -112,7 +113,8 @@ impl Queue {
         ioc.batch_until = until;
     }
 
-    /// The task goes to the end of the wait list (S) and starts what waits.
+    /// The task goes to the end of the wait list (S) and starts what waits
+    /// (`get_request_wait`).
     pub(crate) fn sleep_for_request(&mut self, cx: &mut Cx<'_>, pending: &Pending) {
         let k = self.pool_of(&pending.bio);
         self.pools.wait[k].push_back(pending.bio.task);
@@ -125,7 +127,8 @@ impl Queue {
         }
     }
 
-    /// Frees a request whose bios are gone and wakes who waits for one.
+    /// Frees a request whose bios are gone and wakes who waits for one
+    /// (`__blk_put_request`).
     #[inline(always)]
     pub(crate) fn put_request(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let pooled = self.core.rqs[rq].state.has(RqState::POOLED);
@@ -155,6 +158,7 @@ impl Queue {
         }
     }
 
+    /// A request of a pool was freed (`freed_request`, `__freed_request`).
     #[inline(always)]
     fn freed(&mut self, cx: &mut Cx<'_>, k: usize) {
         let nr = self.core.limits.nr_requests;

@@ -12,7 +12,8 @@ use blklab_types::{Bio, BioFlags, Dev};
 const EOPNOTSUPP: u16 = 95;
 
 impl Queue {
-    /// A task submits a bio (Q). Its sectors lie on the device.
+    /// A task submits a bio (Q; `generic_make_request`). Its sectors lie on the
+    /// device.
     pub fn submit(&mut self, cx: &mut Cx<'_>, bio: Bio) -> Submit {
         self.submit_from(cx, bio, None)
     }
@@ -60,6 +61,7 @@ impl Queue {
         self.allocate_and_add(cx, pending)
     }
 
+    /// Up to 2.6.38: `__make_request`.
     #[inline(always)]
     fn submit_with_queue_plug(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         let bio = &pending.bio;
@@ -78,6 +80,7 @@ impl Queue {
         self.allocate_and_add(cx, pending)
     }
 
+    /// From 2.6.39 on: `__make_request`, later `blk_queue_bio`.
     fn submit_with_task_plug(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         if !pending.bio.flags.any(BioFlags::FLUSH | BioFlags::FUA)
             && (self.merge_into_plug(cx, &pending) || self.merge_bio(cx, &pending))

@@ -8,13 +8,13 @@ use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, BioFlags, TaskId};
 
-/// What one task holds back for this queue.
+/// What one task holds back for this queue (`blk_plug`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskPlug {
     /// Nesting of start and finish; only the outermost collects.
     depth: u32,
     list: List,
-    /// Requests the last merge walk saw.
+    /// Requests the last merge walk saw (`request_count`).
     walked: u32,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct TaskPlug {
 enum Flush {
     /// The driver is called at once, in the task.
     Explicit,
-    /// The task is about to sleep; kblockd calls the driver.
+    /// The task is about to sleep; kblockd calls the driver (`from_schedule`).
     FromSchedule,
 }
 
@@ -32,15 +32,16 @@ impl Queue {
         self.plugs.get(task).is_some_and(|p| p.depth > 0)
     }
 
-    /// The task starts to collect requests. Calls nest. Nothing before 2.6.39.
+    /// The task starts to collect requests (`blk_start_plug`). Calls nest. Nothing
+    /// before 2.6.39.
     pub fn start_plug(&mut self, task: TaskId) {
         if self.core.feat.task_plug {
             self.plugs.entry(task).depth += 1;
         }
     }
 
-    /// The task stops collecting: what it holds is inserted, U, and the
-    /// driver is called.
+    /// The task stops collecting: what it holds is inserted, U, and the driver is
+    /// called (`blk_finish_plug`).
     pub fn finish_plug(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         if !self.has_plug(task) {
             return;
@@ -51,7 +52,8 @@ impl Queue {
         self.plugs[task].depth -= 1;
     }
 
-    /// The task is about to sleep for I/O.
+    /// The task is about to sleep for I/O (`blk_flush_plug`,
+    /// `blk_schedule_flush_plug`).
     pub fn flush_plug_to_sleep(&mut self, cx: &mut Cx<'_>, task: TaskId) {
         let how = if self.core.feat.io_schedule_defers {
             Flush::FromSchedule
@@ -61,7 +63,8 @@ impl Queue {
         self.flush_plug(cx, task, how, Kind::UnplugSleep);
     }
 
-    /// Tries the requests on the task's plug, newest first. True if merged.
+    /// Tries the requests on the task's plug, newest first (`attempt_plug_merge`,
+    /// later `blk_attempt_plug_merge`). True if merged.
     pub(crate) fn merge_into_plug(&mut self, cx: &mut Cx<'_>, pending: &Pending) -> bool {
         let task = pending.bio.task;
         if !self.has_plug(task) {
@@ -127,6 +130,8 @@ impl Queue {
         self.plugs[task].list.push_back(&mut self.core.rqs, rq);
     }
 
+    /// Whether the plug is flushed before it takes another request
+    /// (`BLK_MAX_REQUEST_COUNT`, `BLK_PLUG_FLUSH_SIZE`).
     fn plug_is_full(&self, newest: RqId, walked: u32) -> bool {
         let feat = &self.core.feat;
         (feat.plug_max_requests > 0 && walked >= feat.plug_max_requests)
@@ -147,7 +152,8 @@ impl Queue {
         }
     }
 
-    /// Inserts everything the task holds (I each), then one unplug event.
+    /// Inserts everything the task holds (I each), then one unplug event
+    /// (`blk_flush_plug_list`).
     fn flush_plug(&mut self, cx: &mut Cx<'_>, task: TaskId, how: Flush, kind: Kind) {
         if !self.has_plug(task) || self.plugs[task].list.is_empty() {
             return;

@@ -4,6 +4,7 @@
 //!
 //! Every message begins with the option that the text stands behind.
 
+use crate::hints::hinted;
 use blklab::matrix::{Choice, Overrides, PatchSet, Refused, Setting};
 use blklab::{DeviceSpec, ExperimentError, MdSpec, shown};
 use std::path::Path;
@@ -297,7 +298,7 @@ fn in_option(err: ExperimentError, option: &str) -> ExperimentError {
 /// The error of a matrix, with the option that it is about.
 pub(crate) fn told(refused: Refused, given: &[Given]) -> ExperimentError {
     let option = match refused.choice {
-        None => return refused.error,
+        None => return hinted(refused.error),
         Some(Choice::Kernel(v)) => format!("--kernel {}", shown(&v)),
         Some(Choice::Scheduler(name)) => format!("--sched {}", shown(&name)),
         Some(Choice::Device(None)) => "--device".to_owned(),

@@ -8,7 +8,7 @@ use anyhow::Result;
 use blklab::breakdown::{
     By, DetailCollector, FullStats, Wanted, render_classes, render_histogram, render_queues,
 };
-use blklab::{NullSink, TextOptions, TraceSource as _, render_stats};
+use blklab::{NullSink, TextOptions, render_stats, send_all};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub(super) fn stats(file: &Path, mut sections: Sections, format: PlainFormat) ->
             queues: sections.queue,
         });
         let _shown = Watcher::reading(input.progress());
-        input.send_all(&mut collector)?;
+        send_all(&mut input, &mut collector)?;
         let (stats, details) = collector.finish();
         (stats, Some(details))
     };

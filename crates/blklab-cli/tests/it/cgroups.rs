@@ -151,7 +151,7 @@ fn what_is_wrong_is_one_line() {
         ),
         (
             &["--kernel", "2.6.28"],
-            "blklab: j.fio: cgroup a: kernel 2.6.28 has no control groups for I/O",
+            "blklab: j.fio:3: cgroup a: kernel 2.6.28 has no control groups for I/O",
         ),
     ];
     for (args, expected) in cases {

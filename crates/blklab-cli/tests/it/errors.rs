@@ -52,22 +52,25 @@ fn files_that_are_no_experiments() {
         (
             "e.fio",
             b"[a]\nrw=read\n",
-            &["e.fio: job 'a': you need to specify size="],
+            &["e.fio:1: job 'a': you need to specify size="],
         ),
         (
             "f.fio",
             b"[a]\nsize=1m\nioengine=libaoi\n",
-            &["f.fio: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?"],
+            &["f.fio:3: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?"],
         ),
         (
             "g.fio",
             b"[a]\nsize=10t\n",
-            &["g.fio: ", "does not fit the disk of 476940 MiB"],
+            &[
+                "g.fio:2: file 'a.0.0' ",
+                "does not fit the disk of 476940 MiB",
+            ],
         ),
         (
             "h.fio",
             b"[a]\nfilename=/dev/sda\noffset=10t\nsize=1m\n",
-            &["h.fio: job 'a': offset 10995116277760 lies beyond the end of /dev/sda"],
+            &["h.fio:3: job 'a': offset 10995116277760 lies beyond the end of /dev/sda"],
         ),
         (
             "i.fio",
@@ -77,7 +80,7 @@ fn files_that_are_no_experiments() {
         (
             "j.fio",
             b"[a]\nsize=1m\nwrite_bw_log=no/x\n",
-            &["j.fio: write_bw_log: the folder no does not exist"],
+            &["j.fio:3: write_bw_log: the folder no does not exist"],
         ),
         (
             "k.fio",
@@ -158,6 +161,128 @@ fn files_that_are_no_experiments() {
     );
     fails(&f, &["workload", "gone.fio"], &["gone.fio: cannot read"]);
     fails(&f, &["workload", "d.json"], &["d.json:1: process 'p'"]);
+}
+
+/// What is found only when a job is set up is said with the line of the option that decides,
+/// or that of the section.
+#[test]
+fn jobs_that_cannot_be_set_up() {
+    let f = Folder::new();
+    f.write("deep.inc", "rw=read\niodepth=2000000\n");
+    let cases: &[(&str, &str)] = &[
+        (
+            "[global]\nsize=10t\n[a]\nrw=read\n[b]\nsize=1m\n",
+            "x.fio:2: file 'a.0.0' of 10485760 MiB does not fit the disk",
+        ),
+        (
+            "[a]\nsize=1m\n[b]\nrw=read\n",
+            "x.fio:3: job 'b': you need to specify size=",
+        ),
+        (
+            "[a]\nsize=1m\n[b]\nfilename=/dev/sda\nsize=1m\nnumjobs=2\noffset_increment=1t\n",
+            "x.fio:7: job 'b': offset 1099511627776 lies beyond the end of /dev/sda",
+        ),
+        (
+            "[a]\nsize=1m\ninclude deep.inc\n",
+            "deep.inc:2: job 'a': iodepth=2000000: at most",
+        ),
+        (
+            "[a]\nsize=1m\ntime_based\nruntime=4000000000\n",
+            "x.fio:4: job 'a': runtime of 4000000000 s",
+        ),
+        (
+            "[a]\nsize=1m\niodepth=4\n[b]\nsize=1m\nioengine=libaio\niodepth=1000000\nnumjobs=9\n",
+            "x.fio:7: the run would take about",
+        ),
+        (
+            "[a]\nioengine=cpuio\ncpuload=1\n",
+            "x.fio:2: no job reads or writes",
+        ),
+        (
+            "[a]\nsize=1m\nioscheduler=bfq\n[b]\nsize=1m\nioscheduler=kyber\n",
+            "x.fio:6: job 'a' asks for ioscheduler=bfq, job 'b' for kyber",
+        ),
+        (
+            "[a]\nsize=1m\n[b]\nsize=1m\nioscheduler=cfq\n",
+            "x.fio:5: ioscheduler=cfq in the job file: ",
+        ),
+        (
+            "[a]\nsize=1m\ncgroup=x\ncgroup_weight=200\n",
+            "x.fio:4: job a: cgroup_weight=200: fio refuses it",
+        ),
+        (
+            "[a]\nsize=1m\ncgroup=x\n[b]\nsize=1m\ncgroup=x/y\n",
+            "x.fio:3: job a: cgroup x has x/y below it",
+        ),
+        (
+            "[a]\nsize=1m\nwrite_lat_log=/x/y\n",
+            "x.fio:3: write_lat_log=/x/y",
+        ),
+        ("[a]\nsize=1m\nwrite_iolog=x.fio\n", "x.fio:3: write_iolog"),
+    ];
+    for (text, expected) in cases {
+        f.write("x.fio", text);
+        fails(&f, &["run", "x.fio"], &[expected]);
+    }
+    f.write("x.fio", "[a]\nsize=1m\n\ncgroup=x\n");
+    let old = ["run", "x.fio", "--kernel", "2.6.28"];
+    fails(&f, &old, &["x.fio:4: cgroup x: kernel 2.6.28 has no"]);
+    f.write("x.fio", "[a]\nsize=1m\n[b]\nrw=read\n");
+    let listed = f.run(&["workload", "x.fio"]);
+    let expected = "blklab: x.fio:3: b: you need to specify size=\n";
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(2), expected));
+    let scenario = ["run", "dd+cat", "--set", "size=4t"];
+    fails(&f, &scenario, &["dd+cat: file 'dd.0.0' of 4194304 MiB"]);
+}
+
+/// The line is that of the key that is refused, not of another of its name.
+#[test]
+fn keys_of_experiments_that_are_refused() {
+    let f = Folder::new();
+    let cases: &[(&str, &str)] = &[
+        (
+            "scheduler = 'bfq'\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\n\
+             scheduler = 'bfqq'\n",
+            "x.toml:6: variant 'b': no scheduler",
+        ),
+        (
+            "[queue]\n# nr_requests = 8\nnr_requests = 1\n",
+            "x.toml:4: nr_requests=1: expected",
+        ),
+        (
+            "device = { name = 'simdisk', rpm = 5 }\n",
+            "x.toml:2: device simdisk",
+        ),
+        (
+            "kernel = '6.1'\n[cgroup.a]\n'io.max' = 'wbps=1'\n[cgroup.b]\n'io.max' = 'wbps=x'\n",
+            "x.toml:6: cgroup b: ",
+        ),
+        (
+            "kernel = '4.19'\nscheduler = 'cfq'\n[iosched]\nslice_idle = 1\nquantim = 1\n",
+            "x.toml:6: no tunable is called 'quantim'",
+        ),
+    ];
+    for (text, expected) in cases {
+        f.write("x.toml", format!("job_file = 'job.fio'\n{text}"));
+        fails(&f, &["run", "x.toml"], &[expected]);
+    }
+    let process = |name: &str| {
+        format!(
+            "{{\"name\": \"{name}\", \"pid\": 1, \"io\": {{\"pattern\": \"list\", \"rw\": \"read\", \
+             \"nsect\": 8, \"sectors\": [0]}},\n\"cgroup\": \"{name}\"}}"
+        )
+    };
+    let text = format!(
+        "{{\"kernel\": \"6.1\", \"cgroup\": {{\"a\": {{}}}},\n\"processes\": [\n{},\n{}]}}",
+        process("a"),
+        process("b")
+    );
+    f.write("x.json", text);
+    fails(
+        &f,
+        &["run", "x.json"],
+        &["x.json:6: process 'b': no cgroup"],
+    );
 }
 
 #[test]

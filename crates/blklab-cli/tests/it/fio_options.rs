@@ -90,7 +90,7 @@ fn jobs_that_move_no_data_are_left_out_beside_others() {
     assert_eq!(done.code, Some(2));
     assert_eq!(
         done.stderr,
-        "blklab: a.fio: no job reads or writes: ioengine=cpuio moves no data\n"
+        "blklab: a.fio:2: no job reads or writes: ioengine=cpuio moves no data\n"
     );
 }
 

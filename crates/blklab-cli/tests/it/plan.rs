@@ -63,27 +63,27 @@ fn what_is_wrong_with_a_job_file_is_one_line() {
     check(
         "[a]\nsize=1m\nioengine=libaoi\n",
         &[],
-        "a.fio: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?",
+        "a.fio:3: job 'a': ioengine: no engine is called 'libaoi'; did you mean 'libaio'?",
     );
     check(
         "[a]\nsize=1m\nstartdelay=1000000d\n",
         &[],
-        "a.fio: job 'a': startdelay of 86400000000 s: at most 3153600000 s",
+        "a.fio:3: job 'a': startdelay of 86400000000 s: at most 3153600000 s",
     );
     check(
         "[a]\nsize=1m\niodepth=2000000000\n",
         &[],
-        "a.fio: job 'a': iodepth=2000000000: at most 1048576",
+        "a.fio:3: job 'a': iodepth=2000000000: at most 1048576",
     );
     check(
         "[a]\nsize=1m\nioengine=rbd\n",
         &[],
-        "a.fio: job 'a': ioengine=rbd is not simulated; those that are: sync",
+        "a.fio:3: job 'a': ioengine=rbd is not simulated; those that are: sync",
     );
     check(
         "[a]\nfilename=/dev/sda\nsize=1m\noffset=10t\n",
         &[],
-        "a.fio: job 'a': offset 10995116277760 lies beyond the end of /dev/sda, which has 500",
+        "a.fio:4: job 'a': offset 10995116277760 lies beyond the end of /dev/sda, which has 500",
     );
 }
 
@@ -94,7 +94,8 @@ fn files_that_do_not_fit_are_found_before_the_run() {
         e.choose_filesystem(filesystem).expect("a filesystem");
         let error = refused(&e);
         assert!(
-            error.starts_with("a.fio: file 'b.0.0' of 307200 MiB does not fit the disk of 476940"),
+            error
+                .starts_with("a.fio:6: file 'b.0.0' of 307200 MiB does not fit the disk of 476940"),
             "{filesystem}: {error}"
         );
     }
@@ -153,4 +154,23 @@ fn jobs_are_parsed_once() {
     assert!(Arc::ptr_eq(&first, &jobs(&e)));
     e.seed = 1;
     assert!(!Arc::ptr_eq(&first, &jobs(&e)));
+}
+
+/// A plan says which part of its files each job works on, as fio finds it: the second job
+/// reads the rest of the file that the first has had laid out.
+#[test]
+fn a_plan_has_the_ranges_of_its_jobs() {
+    let text = "[a]\nrw=read\nfilename=f\nsize=3m\n[b]\nrw=randread\nfilename=f\noffset=1m\n\
+                [c]\nrw=read\ndirect=1\nfilename=/dev/sda\noffset=4k\nsize=64k\n";
+    let e = experiment(text);
+    let sim = Sim::default();
+    let plan = Planner::new(&sim)
+        .plan(&e)
+        .unwrap_or_else(|err| panic!("{err}"));
+    let found: Vec<(u64, u64)> = plan
+        .ranges()
+        .iter()
+        .map(|ranges| (ranges.files[0].first, ranges.files[0].length))
+        .collect();
+    assert_eq!(found, [(0, 3 << 20), (1 << 20, 2 << 20), (4096, 64 << 10)]);
 }

@@ -78,7 +78,7 @@ fn only_logs_are_replaced() {
         &[],
         "neither blklab nor fio wrote it",
     );
-    refused(&f, "write_iolog=x.fio", &[], "x.fio: write_iolog");
+    refused(&f, "write_iolog=x.fio", &[], "x.fio:5: write_iolog");
     f.write(
         "x.fio",
         "[a]\nrw=read\nsize=64k\nwrite_iolog=log\nwrite_lat_log=l\n",

@@ -186,7 +186,8 @@ fn what_cannot_run_is_one_line() {
         (&["--trace-in", "no-q.txt"], "no Q events"),
         (
             &["--trace-in", "two.txt"],
-            "bios of several devices: 8,0 (1), 8,16 (1)",
+            "bios of several devices: 8,0 (1), 8,16 (1); one can be repeated, choose it; \
+             --trace-dev MAJOR,MINOR or 'device' in [replay] says which",
         ),
         (
             &["--trace-in", "two.txt", "--trace-dev", "9,9"],

@@ -72,22 +72,6 @@ fn split_key(rest: &str) -> Option<(&str, &str)> {
     Some((&rest[..at], &rest[at + 1..]))
 }
 
-/// The line of an experiment file on which `NAME.FILE` is written; else that on
-/// which the group begins.
-pub(crate) fn line_of(text: &str, rest: &str) -> Option<usize> {
-    let (name, file) = split_key(rest).unwrap_or((rest, ""));
-    let heads = [
-        format!("[cgroup.{name}]"),
-        format!("\"{name}\""),
-        format!("'{name}'"),
-    ];
-    let begins = |line: &str| heads.iter().any(|h| line.contains(h));
-    let first = text.lines().position(begins)?;
-    let writes = |line: &str| !file.is_empty() && line.contains(file);
-    let in_group = text.lines().skip(first).position(writes);
-    Some(first + in_group.unwrap_or(0) + 1)
-}
-
 /// Most control groups, with those above them.
 pub(crate) const CGROUPS_MAX: usize = 4096;
 
@@ -160,30 +144,36 @@ impl Experiment {
         let mut e = self.clone();
         let single_queue = e.kernel.has_single_queue();
         for job in jobs {
+            let weight_place = job.place_of(&["cgroup_weight"]);
             let in_job = |what: String| ExperimentError::new(format!("job {}: {what}", job.name));
             let Some(name) = &job.settings.cgroup else {
                 if job.settings.cgroup_weight.is_some() {
-                    return Err(in_job("cgroup_weight without cgroup".to_owned()));
+                    let what = "cgroup_weight without cgroup".to_owned();
+                    return Err(in_job(what).at(weight_place));
                 }
                 continue;
             };
-            let group = e.cgroup_mut(name).map_err(in_job)?;
+            let place = job.place_of(&["cgroup"]);
+            let group = e.cgroup_mut(name).map_err(|what| in_job(what).at(place))?;
             if let Some(weight) = job.settings.cgroup_weight {
                 if !single_queue {
-                    return Err(in_job(format!(
+                    let what = format!(
                         "cgroup_weight={weight}: fio refuses it on the unified hierarchy, which kernels \
                          have here from 5.0 on; use cgroup.{name}.io.bfq.weight={weight}"
-                    )));
+                    );
+                    return Err(in_job(what).at(weight_place));
                 }
                 group.blkio_weight = Some(weight);
             }
+            let checked = group.check(self.kernel);
+            checked.map_err(|err| err.at(job.place_of(&["cgroup_weight", "cgroup"])))?;
         }
-        e.check_cgroups()?;
-        let members = jobs.iter().filter_map(|job| {
-            let name = job.settings.cgroup.as_deref()?;
-            Some((format!("job {}", job.name), name))
-        });
-        e.check_members(members)?;
+        for job in jobs {
+            if let Some(name) = &job.settings.cgroup {
+                e.check_member(&format!("job {}", job.name), name)
+                    .map_err(|err| err.at(job.place_of(&["cgroup"])))?;
+            }
+        }
         Ok(e)
     }
 

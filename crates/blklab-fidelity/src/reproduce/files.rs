@@ -205,6 +205,7 @@ fn build(name: &str) -> Result<Study, String> {
             experiment,
         });
     }
+    study.check_parts()?;
     for table in raw.number {
         let (of, rest) = split(table, &raw.defaults)?;
         let rest = from_table(rest)?;
@@ -216,6 +217,24 @@ fn build(name: &str) -> Result<Study, String> {
         study.add_ordering(&of, rest)?;
     }
     Ok(study)
+}
+
+impl Study {
+    /// Refuses unknowns of parts that are not there; what differs from run to run is so in
+    /// all parts.
+    fn check_parts(&self) -> Result<(), String> {
+        let is_there = |name: &String| self.parts.iter().any(|p| p.name == *name);
+        let check = |space: &Option<Space>, is_allowed: &dyn Fn(&String) -> bool| {
+            let unknowns = space.iter().flat_map(|s| &s.unknowns);
+            let mut of_parts = unknowns.filter_map(|u| u.part.as_ref());
+            match of_parts.find(|part| !is_allowed(part)) {
+                Some(part) => Err(format!("an unknown of part '{part}', which is not there")),
+                None => Ok(()),
+            }
+        };
+        check(&self.space, &is_there)?;
+        check(&self.varies, &|_| false)
+    }
 }
 
 /// What is not known of the machine, from a file of a study or of its neighbour.

@@ -31,6 +31,8 @@ pub struct Unknown {
     /// The fitted parameter, by its name in `calibration.toml`, whose published number
     /// narrowed the range.
     pub narrowed_by: Option<String>,
+    /// The part of the study that it is about; none: all.
+    pub part: Option<String>,
 }
 
 /// What an unknown may be.
@@ -86,6 +88,9 @@ pub struct Drawn {
     /// Keys of `--set` and their values.
     #[serde(skip)]
     pub set: Vec<(String, String)>,
+    /// The part of the study that they are set in; none: all.
+    #[serde(skip)]
+    pub part: Option<String>,
 }
 
 /// One machine on which the report might have been made.
@@ -98,9 +103,10 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Keys of `--set` and their values.
-    pub fn settings(&self) -> impl Iterator<Item = &(String, String)> {
-        self.drawn.iter().flat_map(|d| &d.set)
+    /// Keys of `--set` and their values, in a part of the study.
+    pub fn settings(&self, part: &str) -> impl Iterator<Item = &(String, String)> {
+        let is_of_it = move |d: &&Drawn| d.part.as_ref().is_none_or(|p| p == part);
+        self.drawn.iter().filter(is_of_it).flat_map(|d| &d.set)
     }
 }
 
@@ -125,6 +131,7 @@ struct RawUnknown {
     unit: Option<String>,
     choices: Option<Vec<Value>>,
     narrowed_by: Option<String>,
+    part: Option<String>,
 }
 
 impl Space {
@@ -182,7 +189,10 @@ impl Space {
             for (bed, stratum) in beds.iter_mut().zip(strata) {
                 let within = draw.number(0..=FINEST - 1) as f64 / FINEST as f64;
                 let quantile = (f64::from(stratum) + within) / f64::from(nr);
-                bed.drawn.push(unknown.values.at(quantile));
+                bed.drawn.push(Drawn {
+                    part: unknown.part.clone(),
+                    ..unknown.values.at(quantile)
+                });
             }
         }
         beds
@@ -205,6 +215,7 @@ fn build(raw: RawUnknown) -> Result<Unknown, String> {
         what: raw.what,
         values,
         narrowed_by: raw.narrowed_by,
+        part: raw.part,
     })
 }
 
@@ -284,6 +295,7 @@ impl Values {
                     value: all[class].name.clone(),
                     class,
                     set: all[class].set.clone(),
+                    part: None,
                 }
             }
             Values::Range { key, unit, .. } => {
@@ -291,6 +303,7 @@ impl Values {
                 Drawn {
                     class: ((quantile * PARTS as f64) as usize).min(PARTS - 1),
                     set: vec![(key.clone(), value.clone())],
+                    part: None,
                     value,
                 }
             }

@@ -257,7 +257,7 @@ const POLLED: super::Effect = Unsupported("completions are not polled: interrupt
 const UNCACHED: super::Effect = Unsupported("pages stay in the cache");
 const NOWAIT: super::Effect = Unsupported("requests wait where the kernel would return EAGAIN");
 const SAME_IO: super::Effect =
-    Nothing("block I/O is the same; --cpu-cost covers the processor time");
+    Nothing("block I/O is the same; io_cost_ns covers the processor time");
 
 /// An option of an engine that Debian does not build: its rules are not
 /// checked.

@@ -131,7 +131,7 @@ pub const ALL: &[OptionSpec] = &[
     row("ignore_zone_limits", "", Bool, "0", Group::Zone, ZONED),
     row("zone_reset_threshold", "", Floats { min: 0.0, max: 1.0, count: 1 }, "", Group::Zone, ZONED),
     row("zone_reset_frequency", "", Floats { min: 0.0, max: 1.0, count: 1 }, "", Group::Zone, ZONED),
-    row("lockmem", "", LONG, "0", Group::Cache, Unsupported("no memory is locked: --memory makes the machine smaller")),
+    row("lockmem", "", LONG, "0", Group::Cache, Unsupported("no memory is locked: the setting memory makes the machine smaller")),
     row("rwmixread", "", PERCENT, "50", Group::Direction, Shapes),
     row("rwmixwrite", "", PERCENT, "50", Group::Direction, Shapes),
     row("nice", "", Int { min: -20, max: 19 }, "0", Group::Host, Shapes),

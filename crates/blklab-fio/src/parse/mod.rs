@@ -26,7 +26,7 @@ use crate::apply::read;
 use crate::assign::assign;
 use crate::error::{JobFileError, Note, Place, Problem};
 use crate::expand::expand;
-use crate::job::Job;
+use crate::job::{Job, OptionPlaces};
 use crate::lists::priorities_have_hints;
 use crate::option::{Effect, Kind, OptionSpec, Queueing, engine_options, find};
 use crate::settings::{Settings, ZoneMode};
@@ -109,6 +109,13 @@ pub fn parse_files(
     Ok(reader.out)
 }
 
+/// What sections have set so far.
+#[derive(Clone, Default)]
+struct Given {
+    settings: Settings,
+    places: OptionPlaces,
+}
+
 struct Reader<'a> {
     out: JobFile,
     options: &'a ParseOptions,
@@ -125,7 +132,7 @@ impl Reader<'_> {
         let sections = sections(file, text, self.options, self.around)?;
         self.names.extend(sections.names);
         let sections = sections.wanted;
-        let mut template = Settings::default();
+        let mut template = Given::default();
         if first && !self.options.template.is_empty() {
             self.read_template(&mut template)?;
         }
@@ -136,19 +143,21 @@ impl Reader<'_> {
                 self.out.global_options.extend(options);
                 continue;
             }
-            let mut settings = template.clone();
+            let mut given = template.clone();
             if std::mem::take(&mut separate) {
-                settings.stonewall = true;
+                given.settings.stonewall = true;
             }
-            let options = self.read_options(section, &mut settings)?;
-            let job = Job::new(&section.name, section.place.clone(), settings, options);
+            let options = self.read_options(section, &mut given)?;
+            let Given { settings, places } = given;
+            let place = section.place.clone();
+            let job = Job::new(&section.name, place, settings, options, places);
             self.add_with_clones(job)?;
         }
         self.out.sections.extend(sections);
         Ok(())
     }
 
-    fn read_template(&mut self, template: &mut Settings) -> Result<(), JobFileError> {
+    fn read_template(&mut self, template: &mut Given) -> Result<(), JobFileError> {
         let place = Place {
             file: "command line".to_owned(),
             line: 0,
@@ -173,9 +182,9 @@ impl Reader<'_> {
     fn read_options(
         &mut self,
         section: &Section,
-        settings: &mut Settings,
+        given: &mut Given,
     ) -> Result<Vec<(&'static str, Option<String>)>, JobFileError> {
-        let mut given = Vec::new();
+        let mut options = Vec::new();
         let mut problems = Vec::new();
         let mut unknown = Vec::new();
         for line in in_order(&section.lines) {
@@ -183,12 +192,12 @@ impl Reader<'_> {
                 unknown.push(line);
                 continue;
             };
-            self.read_option(spec, line, settings, &mut given, &mut problems);
+            self.read_option(spec, line, given, &mut options, &mut problems);
         }
         for line in unknown {
-            let own = engine_options(&settings.ioengine);
+            let own = engine_options(&given.settings.ioengine);
             match own.iter().find(|spec| spec.is_called(split(&line.text).0)) {
-                Some(spec) => self.read_option(spec, line, settings, &mut given, &mut problems),
+                Some(spec) => self.read_option(spec, line, given, &mut options, &mut problems),
                 None => problems.push(Problem {
                     place: line.place.clone(),
                     message: if line.is_kept {
@@ -201,7 +210,7 @@ impl Reader<'_> {
             }
         }
         if problems.is_empty() {
-            return Ok(given);
+            return Ok(options);
         }
         problems.sort_by_key(|problem| problem.place.line);
         Err(JobFileError {
@@ -215,10 +224,11 @@ impl Reader<'_> {
         &mut self,
         spec: &'static OptionSpec,
         line: &Line,
-        settings: &mut Settings,
-        given: &mut Vec<(&'static str, Option<String>)>,
+        given: &mut Given,
+        options: &mut Vec<(&'static str, Option<String>)>,
         problems: &mut Vec<Problem>,
     ) {
+        let settings = &mut given.settings;
         let applied = expand(&line.text, self.around).and_then(|text| {
             let (_, value) = split(&text);
             let read = read(spec, value, settings.kb_base)?;
@@ -244,7 +254,8 @@ impl Reader<'_> {
                     let text = value.clone().unwrap_or_else(|| without_value.to_owned());
                     settings.reporting.insert(spec.name, text);
                 }
-                given.push((spec.name, value));
+                given.places.insert(spec.name, line.place.clone());
+                options.push((spec.name, value));
             }
             Err(why) => problems.push(Problem {
                 place: line.place.clone(),

@@ -29,6 +29,19 @@ fn global_sections_act_on_what_follows() {
 }
 
 #[test]
+fn options_have_places() {
+    let jobs = jobs("[global]\nbs=8k\nsize=1m\n[a]\nblocksize=4k\nnumjobs=2\n[b]\n");
+    let line = |at: usize, options: &[&str]| jobs[at].place_of(options).line;
+    for at in [0, 1] {
+        assert_eq!(line(at, &["bs"]), 5);
+        assert_eq!(line(at, &["size"]), 3);
+        assert_eq!(line(at, &["offset", "numjobs"]), 6);
+        assert_eq!(line(at, &["offset"]), 4);
+    }
+    assert_eq!((line(2, &["bs"]), line(2, &["numjobs"])), (2, 7));
+}
+
+#[test]
 fn every_bad_line_of_a_section_is_reported() {
     let text = "[a]\nsizee=4k\nbs=x\nrandrepeat=3\n[b]\nfoo\n";
     assert_eq!(

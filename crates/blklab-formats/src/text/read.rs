@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: usize = 128 * 1024;
 const WRAPPED_LINES_MAX: u32 = 3;
 const CUT_LINES_MAX: u32 = 8;
 /// A kind of text.
-pub(crate) trait Dialect: fmt::Debug {
+pub(crate) trait Dialect: fmt::Debug + Send {
     /// Takes a line apart.
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a>;
 

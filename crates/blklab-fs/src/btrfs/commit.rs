@@ -20,8 +20,8 @@ const LOOK: Span = Span::from_s(5);
 const BATCH: usize = 256;
 
 impl<H: Host> Mount<'_, H, Btrfs> {
-    /// Begins a change: joins the running transaction, or waits until there
-    /// may be a new one.
+    /// Begins a change: joins the running transaction (`btrfs_start_transaction`),
+    /// or waits until there may be a new one (`wait_current_trans`).
     pub(super) async fn btrfs_begin(&self) {
         let me = self.host.current();
         let enter = |s: &mut View<'_, Btrfs>| {
@@ -37,8 +37,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
             .await;
     }
 
-    /// Ends a change; much dirty metadata counts for the dirty limits
-    /// (`btrfs_btree_balance_dirty`).
+    /// Ends a change (`btrfs_end_transaction`); much dirty metadata counts for the
+    /// dirty limits (`btrfs_btree_balance_dirty`).
     pub(super) async fn btrfs_end(&self) {
         self.btrfs_leave();
         let much = self.with(|s| {
@@ -64,7 +64,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         self.start_flusher_timer();
     }
 
-    /// btrfs-transaction: commits what is old.
+    /// btrfs-transaction: commits what is old (`transaction_kthread`).
     pub(super) async fn btrfs_commit_thread(&self) {
         let hz = u64::from(self.host.hz().0);
         let age = self.with(|s| u64::from(s.volume.options.commit_s)) * hz;
@@ -77,7 +77,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// Commits the running transaction, or waits for who does.
+    /// Commits the running transaction, or waits for who does
+    /// (`btrfs_commit_transaction`, `wait_for_commit`).
     pub(super) async fn btrfs_commit(&self) {
         let me = self.host.current();
         let wanted = self.with(|s| {
@@ -109,6 +110,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         .await;
     }
 
+    /// `btrfs_commit_transaction`.
     async fn btrfs_commit_now(&self) {
         let me = self.host.current();
         self.with(|s| s.volume.commit.blocked = true);
@@ -152,8 +154,10 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         });
     }
 
-    /// The roots that changed are noted, and the extent tree is told of all
-    /// blocks that came and went, until that makes no more.
+    /// The roots that changed are noted (`commit_cowonly_roots`), and the extent
+    /// tree is told of all blocks that came and went, until that makes no more
+    /// (`btrfs_run_delayed_refs`; up to 2.6.29 `finish_current_insert`,
+    /// `del_pending_extents`).
     async fn btrfs_update_roots(&self) {
         let touched = |of: Of| Change {
             of: Of::Roots,
@@ -173,8 +177,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// Writes the superblock and, unless only a log was written, its copies;
-    /// waits for them.
+    /// Writes the superblock and, unless only a log was written, its copies
+    /// (`write_all_supers`); waits for them.
     pub(super) async fn btrfs_write_super(&self, log: bool) {
         let (sectors, options) = self.with(|s| {
             let b = &mut *s.volume;
@@ -197,7 +201,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         self.close_group(group).await;
     }
 
-    /// `sync`: data that is on its way arrives and is entered; then a commit.
+    /// `sync`: data that is on its way arrives and is entered; then a commit
+    /// (`btrfs_sync_fs`).
     pub(super) async fn btrfs_sync_volume(&self) {
         self.btrfs_wait_ordered(None).await;
         self.btrfs_commit().await;

@@ -9,7 +9,7 @@
 use super::tree::ITEM_BYTES;
 use blklab_types::PAGE_BYTES;
 
-/// The longest extent (128 MiB).
+/// The longest extent (128 MiB; `BTRFS_MAX_EXTENT_SIZE`).
 pub(super) const MOST_EXTENT_PAGES: u64 = (128 << 20) / PAGE_BYTES;
 
 /// Largest number of an object that a key can hold.
@@ -22,7 +22,9 @@ const DIR_INDEX: u64 = 96;
 const EXTENT_DATA: u64 = 108;
 const CHECKSUM: u64 = 120;
 
+/// `btrfs_inode_item`.
 pub(super) const INODE_BYTES: u32 = 160 + ITEM_BYTES;
+/// `btrfs_file_extent_item`.
 pub(super) const EXTENT_BYTES: u32 = 53 + ITEM_BYTES;
 /// An item of the extent tree with its back reference.
 pub(super) const REFERENCE_BYTES: u32 = 110 + ITEM_BYTES;

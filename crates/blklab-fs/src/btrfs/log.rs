@@ -16,7 +16,8 @@ use blklab_pagecache::{FileId, Host};
 use std::ops::Range;
 
 impl View<'_, Btrfs> {
-    /// Copies a file's items into the log. Returns the log's dirty pages.
+    /// Copies a file's items into the log (`btrfs_log_inode`). Returns the log's
+    /// dirty pages.
     fn btrfs_copy_to_log(&mut self, id: FileId, now: blklab_types::Jiffies) -> Vec<Range<u64>> {
         let b = &mut *self.volume;
         let object = b.object(id);
@@ -47,7 +48,8 @@ impl View<'_, Btrfs> {
 }
 
 impl<H: Host> Mount<'_, H, Btrfs> {
-    /// Writes a file's items to the log, and waits for them.
+    /// Writes a file's items to the log, and waits for them
+    /// (`btrfs_log_dentry_safe`, `btrfs_sync_log`).
     pub(super) async fn btrfs_log_file(&self, id: FileId) {
         self.btrfs_begin().await;
         let now = self.host.jiffies();

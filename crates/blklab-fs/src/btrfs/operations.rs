@@ -13,7 +13,8 @@ use std::ops::Range;
 const CALL_BLOCKS: u64 = 64;
 
 impl Btrfs {
-    /// The items of a new file and of its entry.
+    /// The items of a new file and of its entry (`btrfs_new_inode`,
+    /// `btrfs_add_link`).
     pub(super) fn new_entry(&mut self, directory: FileId, id: FileId, name: Name) -> Vec<Change> {
         let above = self.object(directory);
         let inode = *self.inode(id);
@@ -29,6 +30,7 @@ impl Btrfs {
         ]
     }
 
+    /// The entry of a file and the reference to it go (`btrfs_unlink_inode`).
     fn gone_entry(&mut self, directory: FileId, id: FileId, name: Name) -> [Change; 5] {
         let above = self.object(directory);
         let inode = *self.inode(id);
@@ -110,6 +112,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         Ok(())
     }
 
+    /// `btrfs_unlink`, `btrfs_rmdir`.
     pub(super) async fn btrfs_remove_entry(
         &self,
         directory: FileId,
@@ -129,6 +132,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         Ok(())
     }
 
+    /// `btrfs_delete_inode`, later `btrfs_evict_inode`.
     pub(super) async fn btrfs_remove_inode(&self, id: FileId) -> Result<(), FsError> {
         self.btrfs_wait_ordered(Some(id)).await;
         self.btrfs_begin().await;
@@ -153,7 +157,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
     }
 
     /// Takes the items of a file's extents and checksums out of the trees, and
-    /// frees the extents.
+    /// frees the extents (`btrfs_truncate_inode_items`).
     async fn btrfs_drop_extents(&self, id: FileId) {
         let (keys, gone) = self.with(|s| {
             let object = s.volume.object(id);
@@ -208,6 +212,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
+    /// The inode's item changes (`btrfs_update_inode`).
     async fn btrfs_change_inode(&self, id: FileId) {
         self.btrfs_begin().await;
         let object = self.with(|s| s.volume.object(id));

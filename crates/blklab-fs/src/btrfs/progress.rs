@@ -6,18 +6,19 @@ use blklab_types::{BioFlags, Jiffies, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// The state of transactions.
+/// The state of transactions (`btrfs_transaction`).
 #[derive(Debug, Default)]
 pub(super) struct Commit {
-    /// When the running one was begun; None while nothing has changed.
+    /// When the running one was begun (`start_time`); None while nothing has
+    /// changed.
     pub(super) since: Option<Jiffies>,
-    /// Changes under way.
+    /// Changes under way (`num_writers`).
     pub(super) changing: u32,
     /// New changes wait.
     pub(super) blocked: bool,
-    /// Somebody commits.
+    /// Somebody commits (`in_commit`).
     pub(super) busy: bool,
-    /// The last one on the disk.
+    /// The last one on the disk (`last_trans_committed`).
     pub(super) committed: u32,
     pub(super) waiters: Vec<TaskId>,
 }
@@ -40,7 +41,7 @@ pub(super) struct Job {
     pub(super) flags: BioFlags,
 }
 
-/// Data that have a place but are not yet in the trees.
+/// Data that have a place but are not yet in the trees (`btrfs_ordered_extent`).
 #[derive(Clone, Debug)]
 pub(super) struct Ordered {
     pub(super) file: FileId,
@@ -60,7 +61,7 @@ pub(super) struct WriteOut {
     pub(super) checks: VecDeque<Job>,
     /// Jobs for the submit thread.
     pub(super) submits: VecDeque<Job>,
-    /// Jobs of both.
+    /// Jobs of both (`nr_async_submits`).
     pub(super) queued: u32,
     /// Tasks that sleep until there are fewer.
     pub(super) waiters: Vec<TaskId>,

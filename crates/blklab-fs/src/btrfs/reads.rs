@@ -15,7 +15,8 @@ const AHEAD_LEAVES: usize = 16;
 const AHEAD_PAGES: u64 = 16;
 
 impl<H: Host> Mount<'_, H, Btrfs> {
-    /// Reads the blocks on the way to a key that are not in memory.
+    /// Reads the blocks on the way to a key that are not in memory
+    /// (`btrfs_search_slot`).
     pub(super) async fn btrfs_load(&self, of: Of, key: u64) {
         loop {
             let cold = self.with(|s| {
@@ -30,7 +31,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// Reads one tree block. Returns whether it went well.
+    /// Reads one tree block (`read_tree_block`). Returns whether it went well.
     async fn btrfs_read_block(&self, block: u64) -> bool {
         let (device, pages) = self.with(|s| (s.volume.device, s.volume.pool.node_pages));
         if pages > 1 {
@@ -66,8 +67,9 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// Before a page is mapped for a read: its extent item, its checksum.
-    /// Pages without a place are empty, or lie in the leaf.
+    /// Before a page is mapped for a read: its extent item (`btrfs_get_extent`),
+    /// its checksum (`btrfs_lookup_bio_sums`). Pages without a place are empty, or
+    /// lie in the leaf.
     pub(super) async fn btrfs_load_mapping(&self, id: FileId, page: u64) {
         let (device, object, place, by_place) = self.with(|s| {
             let place = s.file(id).extents.map(page);
@@ -100,6 +102,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
+    /// `btrfs_lookup`.
     pub(super) async fn btrfs_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let (above, object, hash) = self.with(|s| {
             let hash = s.file(id).name.hash;
@@ -112,7 +115,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         Ok(())
     }
 
-    /// Reads the leaves of a directory's index.
+    /// Reads the leaves of a directory's index (`btrfs_real_readdir`).
     pub(super) async fn btrfs_list(&self, directory: FileId) -> Result<(), FsError> {
         let object = self.with(|s| s.volume.object(directory));
         let end = items::dir_index(object, u32::MAX);
@@ -139,7 +142,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// Starts reading leaves near the first one, if that must be read.
+    /// Starts reading leaves near the first one, if that must be read
+    /// (`reada_for_search`).
     async fn btrfs_read_ahead(&self, leaves: &[u64]) {
         let (device, pages) = self.with(|s| (s.volume.device, s.volume.pool.node_pages));
         let Some(first) = leaves.first().copied() else {

@@ -21,7 +21,7 @@ const LARGEST_PART: u64 = 10;
 /// The smallest chunk (16 MiB).
 const SMALLEST_CHUNK: u64 = (16 << 20) / PAGE_BYTES;
 
-/// Pages that are kept free for each (64 KiB).
+/// Pages that are kept free for each (64 KiB; `BTRFS_STRIPE_LEN`).
 const SUPER_STRIPE: u64 = 16;
 
 /// What a chunk is for.
@@ -31,6 +31,7 @@ pub(super) enum Use {
     Metadata,
 }
 
+/// A chunk that was handed out, and what it is for (a block group).
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     of: Use,
@@ -40,10 +41,10 @@ struct Chunk {
     copy: Option<u64>,
 }
 
-/// Free space of one use.
+/// Free space of one use (`btrfs_space_info`).
 #[derive(Clone, Debug, Default)]
 struct Pool {
-    /// What is left of the cluster.
+    /// What is left of the cluster (`last_ptr`, `btrfs_free_cluster`).
     cluster: Range<u64>,
     /// No cluster was found since something was freed.
     scattered: bool,
@@ -65,7 +66,7 @@ pub(super) struct Space {
     dup: bool,
     /// Where the superblock and its copies lie.
     supers: &'static [u64],
-    /// Freed since the last commit began.
+    /// Freed since the last commit began (`pinned_extents`).
     freed: Vec<Range<u64>>,
 }
 
@@ -106,7 +107,7 @@ impl Space {
         self.pages.saturating_sub(self.next)
     }
 
-    /// Hands out a chunk more.
+    /// Hands out a chunk more (`do_chunk_alloc`, `btrfs_alloc_chunk`).
     fn add_chunk(&mut self, of: Use) -> bool {
         let copies = if of == Use::Metadata && self.dup {
             2
@@ -152,8 +153,8 @@ impl Space {
         kept
     }
 
-    /// Takes up to `want` pages in a row; a tree block takes all or nothing.
-    /// None if the volume is full.
+    /// Takes up to `want` pages in a row (`btrfs_reserve_extent`); a tree block
+    /// takes all or nothing. None if the volume is full.
     pub(super) fn take(&mut self, of: Use, want: u64) -> Option<Range<u64>> {
         if !self.refill(of, want) {
             return None;
@@ -167,9 +168,9 @@ impl Space {
         Some(run)
     }
 
-    /// Sees to it that the cluster has what is wanted: a run with room for the
-    /// cluster behind it, else a run of that size, else a new chunk, else
-    /// whatever there is.
+    /// Sees to it that the cluster has what is wanted (`find_free_extent`): a run
+    /// with room for the cluster behind it, else a run of that size, else a new
+    /// chunk, else whatever there is.
     fn refill(&mut self, of: Use, want: u64) -> bool {
         let extra = self.cluster_pages[of as usize];
         let from = self.pool(of).cluster.clone();
@@ -219,12 +220,14 @@ impl Space {
         None
     }
 
-    /// Pages are no longer used; they may be taken again after the commit.
+    /// Pages are no longer used (`btrfs_free_extent`); they may be taken again
+    /// after the commit.
     pub(super) fn free(&mut self, run: Range<u64>) {
         self.freed.push(run);
     }
 
-    /// A tree block that nobody has seen on the disk is free at once.
+    /// A tree block that nobody has seen on the disk is free at once
+    /// (`pin_down_bytes`, later `btrfs_free_tree_block`).
     pub(super) fn free_at_once(&mut self, run: Range<u64>) {
         self.release(&run);
     }
@@ -234,7 +237,7 @@ impl Space {
         std::mem::take(&mut self.freed)
     }
 
-    /// Pages may be taken again.
+    /// Pages may be taken again (`btrfs_finish_extent_commit`).
     pub(super) fn release(&mut self, run: &Range<u64>) {
         let pages = self.taken.clear(run.clone());
         let of = self.chunk_of(run.start).map_or(Use::Data, |c| c.of);
@@ -243,7 +246,7 @@ impl Space {
         pool.scattered = false;
     }
 
-    /// Where the copy of a page lies.
+    /// Where the copy of a page lies (`btrfs_map_block`).
     pub(super) fn copy_of(&self, page: u64) -> Option<u64> {
         let chunk = self.chunk_of(page)?;
         Some(chunk.copy? + page - chunk.start)

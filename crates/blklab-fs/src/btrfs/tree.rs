@@ -12,11 +12,11 @@
 
 mod remove;
 
-/// Bytes of a block's header.
+/// Bytes of a block's header (`btrfs_header`).
 const HEADER_BYTES: u32 = 101;
-/// Bytes of a leaf per item beside its data.
+/// Bytes of a leaf per item beside its data (`btrfs_item`).
 pub(super) const ITEM_BYTES: u32 = 25;
-/// Bytes of a node per child.
+/// Bytes of a node per child (`btrfs_key_ptr`).
 const POINTER_BYTES: u32 = 33;
 /// Levels that a tree may have.
 const MOST_LEVELS: usize = 8;
@@ -26,8 +26,8 @@ pub(super) const NO_BLOCK: u32 = u32::MAX;
 
 /// Where tree blocks come from.
 pub(super) trait Blocks {
-    /// The block of a node that is about to change, whose present one is
-    /// `block`.
+    /// The block of a node that is about to change, whose present one is `block`
+    /// (`btrfs_cow_block`).
     fn own(&mut self, block: u32, generation: u32) -> (u32, u32);
 
     /// A block is no longer part of a tree.
@@ -80,7 +80,7 @@ struct Node {
     body: Body,
 }
 
-/// From the root to a leaf: nodes, and the child taken in each.
+/// From the root to a leaf: nodes, and the child taken in each (`btrfs_path`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Path {
     at: [(u32, u32); MOST_LEVELS],
@@ -156,7 +156,8 @@ impl Tree {
         self.nodes.len() - self.unused.len()
     }
 
-    /// Passes through the nodes towards a key, from the root on.
+    /// Passes through the nodes towards a key, from the root on
+    /// (`btrfs_search_slot`).
     fn walk(&self, key: u64, mut visit: impl FnMut(u32, usize) -> bool) {
         let mut at = self.root;
         loop {
@@ -212,7 +213,7 @@ impl Tree {
         placed.map(u64::from).collect()
     }
 
-    /// The first key at or after `key`.
+    /// The first key at or after `key` (`btrfs_next_leaf`).
     pub(super) fn next_key(&self, key: u64) -> Option<u64> {
         let mut turn = None;
         let mut found = None;
@@ -281,8 +282,8 @@ impl Tree {
         self.own_path(blocks, key);
     }
 
-    /// Puts an item of so many bytes, its header included, into the tree; an
-    /// item of that key is replaced.
+    /// Puts an item of so many bytes, its header included, into the tree
+    /// (`btrfs_insert_empty_items`); an item of that key is replaced.
     pub(super) fn insert(&mut self, blocks: &mut impl Blocks, key: u64, size: u32) {
         let size = size.min(self.capacity);
         let mut path = self.own_path(blocks, key);
@@ -318,7 +319,7 @@ impl Tree {
     }
 
     /// Moves the part of a leaf from about its middle on into a new leaf to the
-    /// right; an item to come at its end or beginning stands alone.
+    /// right (`split_leaf`); an item to come at its end or beginning stands alone.
     fn divide(
         &mut self,
         blocks: &mut impl Blocks,
@@ -360,7 +361,8 @@ impl Tree {
         (right, first)
     }
 
-    /// Adds a node to the right of the one that a path ends in.
+    /// Adds a node to the right of the one that a path ends in (`insert_ptr`;
+    /// `split_node` if that is too much for the node above).
     fn add_child(&mut self, blocks: &mut impl Blocks, path: &mut Path, key: u64, node: u32) {
         path.pop();
         let Some((above, slot)) = path.pop() else {

@@ -21,7 +21,7 @@ pub(super) struct Inode {
     pub(super) index: u32,
     /// The index that the next entry gets, if it is a directory.
     pub(super) next_index: u32,
-    /// The transaction that changed it last.
+    /// The transaction that changed it last (`last_trans`).
     pub(super) changed: u32,
     pub(super) atime_s: u32,
     pub(super) mtime_s: u32,
@@ -31,7 +31,7 @@ pub(super) struct Inode {
 #[derive(Debug)]
 pub(super) struct BlockPool {
     pub(super) space: Space,
-    /// The running transaction.
+    /// The running transaction (its `transid`).
     pub(super) transaction: u32,
     /// Pages of blocks that were written since they were placed.
     pub(super) written: PageBits,
@@ -46,6 +46,7 @@ pub(super) struct BlockPool {
 }
 
 impl BlockPool {
+    /// Whether a block may be changed where it is (`should_cow_block` is false).
     fn is_own(&self, block: u32, generation: u32) -> bool {
         generation == self.transaction && !self.written.test(u64::from(block))
     }

@@ -31,7 +31,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         });
     }
 
-    /// Queues the write of pages that are on their way.
+    /// Queues the write of pages that are on their way (`btrfs_wq_submit_bio`).
     pub(super) async fn btrfs_queue(
         &self,
         id: FileId,
@@ -52,7 +52,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         self.btrfs_wait_queue().await;
     }
 
-    /// Sleeps while too much is queued.
+    /// Sleeps while too much is queued (`btrfs_async_submit_limit`).
     async fn btrfs_wait_queue(&self) {
         let me = self.host.current();
         while self.with(|s| {
@@ -67,7 +67,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// btrfs-worker: checksums.
+    /// btrfs-worker: checksums (`run_one_async_start`, `btrfs_csum_one_bio`).
     async fn btrfs_worker(&self) {
         let me = self.host.current();
         loop {
@@ -92,7 +92,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// btrfs-submit: bios.
+    /// btrfs-submit: bios (`run_scheduled_bios`).
     async fn btrfs_submitter(&self) {
         let me = self.host.current();
         loop {

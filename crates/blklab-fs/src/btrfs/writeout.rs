@@ -27,7 +27,8 @@ enum Next {
 }
 
 impl Btrfs {
-    /// The items of a new extent.
+    /// The items of a new extent (`insert_reserved_file_extent`,
+    /// `btrfs_csum_file_blocks`, `btrfs_alloc_reserved_file_extent`).
     pub(super) fn extent_items(
         &mut self,
         id: FileId,
@@ -60,7 +61,8 @@ impl Btrfs {
 }
 
 impl View<'_, Btrfs> {
-    /// Finds the next dirty pages of a file and gives them a place.
+    /// Finds the next dirty pages of a file and gives them a place
+    /// (`run_delalloc_range`, `cow_file_range`, `btrfs_add_ordered_extent`).
     fn btrfs_next(&mut self, id: FileId, range: &Range<u64>, integrity: bool) -> Next {
         let file = &self.files[id.idx()];
         let mut from = range.start;
@@ -112,7 +114,8 @@ impl View<'_, Btrfs> {
         Next::Placed(placed, number)
     }
 
-    /// Pages of a file or tree blocks have arrived.
+    /// Pages of a file or tree blocks have arrived
+    /// (`btrfs_dec_test_ordered_pending`).
     pub(crate) fn btrfs_arrived(&mut self, ordered: u64, pages: u64, wake: &mut Vec<TaskId>) {
         let out = &mut self.volume.out;
         let extent = out.ordered.get_mut(&ordered);
@@ -129,7 +132,7 @@ impl View<'_, Btrfs> {
 impl<H: Host> Mount<'_, H, Btrfs> {
     // Data -------------------------------------------------------------------
 
-    /// Writes dirty pages of a file.
+    /// Writes dirty pages of a file (`extent_writepages`).
     pub(super) async fn btrfs_write_data(&self, id: FileId, control: &mut WriteControl) {
         if control.nr_to_write <= 0 {
             return;
@@ -161,7 +164,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
-    /// Puts a small file into its leaf.
+    /// Puts a small file into its leaf (`cow_file_range_inline`).
     async fn btrfs_write_inline(&self, id: FileId) {
         self.btrfs_begin().await;
         let (changes, gone) = self.with(|s| {
@@ -215,6 +218,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         }
     }
 
+    /// `btrfs_finish_ordered_io`.
     async fn btrfs_finish(&self, number: u64, extent: Ordered) {
         self.btrfs_begin().await;
         let mut changes = Vec::new();
@@ -235,7 +239,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
     }
 
     /// Waits until the data of a file, or all, that have a place now are in the
-    /// trees.
+    /// trees (`btrfs_wait_ordered_range`, `btrfs_wait_ordered_extents`).
     pub(super) async fn btrfs_wait_ordered(&self, file: Option<FileId>) {
         let me = self.host.current();
         let end = self.with(|s| s.volume.out.next_ordered);
@@ -256,8 +260,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
 
     // Tree blocks ------------------------------------------------------------
 
-    /// The flusher comes to the tree blocks: it writes them only if there are
-    /// many, and never because they are old.
+    /// The flusher comes to the tree blocks (`btree_writepages`): it writes them
+    /// only if there are many, and never because they are old.
     pub(super) async fn btrfs_write_metadata(&self, control: &mut WriteControl) {
         let (device, limit, kept) = self.with(|s| {
             let o = s.volume.options;
@@ -284,7 +288,8 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         self.btrfs_write_blocks(&runs).await;
     }
 
-    /// Writes what is dirty of runs of tree blocks, without waiting.
+    /// Writes what is dirty of runs of tree blocks, without waiting
+    /// (`btrfs_write_marked_extents`).
     pub(super) async fn btrfs_write_blocks(&self, runs: &[Range<u64>]) {
         let device = self.with(|s| s.volume.device);
         for run in runs {

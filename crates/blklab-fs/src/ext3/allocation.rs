@@ -24,19 +24,21 @@ use blklab_pagecache::FileId;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Blocks of a first window.
+/// Blocks of a first window (`EXT3_DEFAULT_RESERVE_BLOCKS`).
 const FIRST_WINDOW: u64 = 8;
-/// Blocks of the largest window.
+/// Blocks of the largest window (`EXT3_MAX_RESERVE_BLOCKS`).
 const LARGEST_WINDOW: u64 = 1027;
 /// Processes start their files in one of so many places of a group.
 const COLOURS: u64 = 16;
 
-/// The blocks set aside for a file.
+/// The blocks set aside for a file (`ext3_reserve_window_node`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     start: u32,
     end: u32,
+    /// `rsv_goal_size`.
     goal_size: u16,
+    /// `rsv_alloc_hit`.
     hits: u16,
 }
 
@@ -65,7 +67,8 @@ impl Window {
         u64::from(self.end - self.start)
     }
 
-    /// Whether it reaches into a group, and holds the goal if there is one.
+    /// Whether it reaches into a group, and holds the goal if there is one
+    /// (`goal_in_my_reservation`).
     fn holds(&self, group: u64, goal: Option<u64>) -> bool {
         let first = Geometry::group_start(group);
         let blocks = self.blocks();
@@ -84,7 +87,8 @@ impl Window {
     }
 }
 
-/// The block where a file of a directory's group begins, by process.
+/// The block where a file of a directory's group begins, by process
+/// (`ext3_find_near`).
 pub(crate) fn coloured_goal(group: u64, pid: u32) -> u64 {
     Geometry::group_start(group) + u64::from(pid) % COLOURS * (GROUP_BLOCKS / COLOURS)
 }
@@ -95,7 +99,7 @@ pub(crate) struct Space {
     groups: Vec<Option<Box<GroupBits>>>,
     free: Vec<u64>,
     nr_free: u64,
-    /// Windows by their start.
+    /// Windows by their start (`s_rsv_window_root`).
     windows: BTreeMap<u64, (u64, FileId)>,
 }
 
@@ -149,8 +153,8 @@ impl Space {
         }
     }
 
-    /// Takes one block for a file, as near behind the goal as its windows
-    /// allow; none if the volume is full. No window: a directory.
+    /// Takes one block for a file, as near behind the goal as its windows allow
+    /// (`ext3_new_blocks`); none if the volume is full. No window: a directory.
     pub(crate) fn allocate(
         &mut self,
         geometry: &Geometry,
@@ -188,8 +192,8 @@ impl Space {
         others.find_map(|group| take(self, None, group, None))
     }
 
-    /// A block of a group as near behind the goal as can be, whatever windows
-    /// say.
+    /// A block of a group as near behind the goal as can be, whatever windows say
+    /// (`ext3_try_to_allocate`).
     fn without_window(
         &mut self,
         geometry: &Geometry,
@@ -213,15 +217,15 @@ impl Space {
         Some(first + at)
     }
 
-    /// A run of blocks of one group is freed; they stay taken until
-    /// [`Space::release`].
+    /// A run of blocks of one group is freed (`ext3_free_blocks_sb`); they stay
+    /// taken until [`Space::release`].
     pub(crate) fn give_back(&mut self, blocks: &Range<u64>) {
         let nr = blocks.end - blocks.start;
         self.free[(blocks.start / GROUP_BLOCKS) as usize] += nr;
         self.nr_free += nr;
     }
 
-    /// Freed blocks may be taken again.
+    /// Freed blocks may be taken again (they leave `b_committed_data`).
     pub(crate) fn release(&mut self, blocks: Range<u64>) {
         for block in blocks {
             let at = block % GROUP_BLOCKS;
@@ -231,6 +235,8 @@ impl Space {
         }
     }
 
+    /// A block of a group within the file's window, or a new one
+    /// (`ext3_try_to_allocate_with_rsv`).
     fn in_group(
         &mut self,
         geometry: &Geometry,
@@ -268,8 +274,9 @@ impl Space {
         }
     }
 
-    /// Sets blocks aside from `start` on, in a group. False if it has no
-    /// room; a window that reaches into the next group is kept for that.
+    /// Sets blocks aside from `start` on, in a group (`alloc_new_reservation`).
+    /// False if it has no room; a window that reaches into the next group is kept
+    /// for that.
     fn new_window(
         &mut self,
         geometry: &Geometry,
@@ -310,8 +317,8 @@ impl Space {
         }
     }
 
-    /// The first place from `start` on where a window of that size meets no
-    /// other file's.
+    /// The first place from `start` on where a window of that size meets no other
+    /// file's (`find_next_reservable_window`).
     fn gap(&self, file: FileId, start: u64, size: u64, group_end: u64) -> Option<u64> {
         let mut at = start;
         // Windows do not overlap: the one that begins last before `at` is the
@@ -336,7 +343,8 @@ impl Space {
         (at < group_end).then_some(at)
     }
 
-    /// Gives a window up: the file is no longer open for writing.
+    /// Gives a window up (`ext3_discard_reservation`): the file is no longer open
+    /// for writing.
     pub(crate) fn discard(&mut self, window: &mut Window) {
         if !window.is_empty() {
             self.windows.remove(&u64::from(window.start));

@@ -26,8 +26,8 @@ pub(super) fn next_clear(bits: &GroupBits, from: u64, end: u64) -> Option<u64> {
     None
 }
 
-/// The next block that suits a file: near by if the search begins inside the
-/// group, else the first eight in a row, else any.
+/// The next block that suits a file (`find_next_usable_block`): near by if the
+/// search begins inside the group, else the first eight in a row, else any.
 pub(super) fn next_usable(bits: &GroupBits, start: u64, end: u64) -> Option<u64> {
     if start > 0 {
         let near = start.next_multiple_of(64).min(end);

@@ -126,7 +126,8 @@ impl Blocks {
         if index && self.len() == 1 { 2 } else { 1 }
     }
 
-    /// Adds an entry; `others` are those that are there.
+    /// Adds an entry (`add_dirent_to_buf`; a second block: `make_indexed_dir`);
+    /// `others` are those that are there.
     pub(super) fn add(&mut self, name: Name, index: bool, mut others: Vec<Entry>) -> Change {
         let bytes = entry_bytes(name) as u16;
         let mut change = Change::default();
@@ -203,7 +204,7 @@ impl Blocks {
         }
     }
 
-    /// An entry goes.
+    /// An entry goes (`ext3_delete_entry`).
     pub(super) fn remove(&mut self, name: Name, block: u32) {
         if let Some(free) = self.free.get_mut(block as usize) {
             *free = (*free + entry_bytes(name) as u16).min(BLOCK_BYTES as u16);

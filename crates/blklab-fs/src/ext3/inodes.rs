@@ -69,7 +69,7 @@ impl Inodes {
         self.nr_free
     }
 
-    /// Takes the lowest free inode of a group.
+    /// Takes the lowest free inode of a group (`ext3_new_inode`).
     pub(crate) fn take(&mut self, group: u64, directory: bool) -> Option<u64> {
         let words = self.per_group.div_ceil(64) as usize;
         let g = &mut self.groups[group as usize];
@@ -89,7 +89,7 @@ impl Inodes {
         Some(group * self.per_group + word as u64 * 64 + u64::from(bit))
     }
 
-    /// Gives an inode back.
+    /// Gives an inode back (`ext3_free_inode`).
     pub(crate) fn give_back(&mut self, number: u64, directory: bool) {
         let g = &mut self.groups[(number / self.per_group) as usize];
         let i = number % self.per_group;

@@ -216,7 +216,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         self.change_inode(directory).await
     }
 
-    /// Reads what a search for a name in its directory reads.
+    /// Reads what a search for a name in its directory reads (`ext3_find_entry`).
     async fn ext_search(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let blocks = self.with(|s| s.searched(directory, id));
         for batch in blocks.chunks(self.search_batch(directory)) {
@@ -351,7 +351,7 @@ impl<H: Host> Mount<'_, H, Ext> {
     }
 
     /// An inode enters or leaves the list of orphans, which begins in the
-    /// superblock.
+    /// superblock (`ext3_orphan_add`, `ext3_orphan_del`).
     pub(super) async fn change_orphan(&self, id: FileId) -> Result<(), FsError> {
         if self.has_journal() {
             self.change_block(0).await;

@@ -130,7 +130,8 @@ impl<H: Host> Mount<'_, H, Ext> {
         }
     }
 
-    /// Changes a metadata block: in the running transaction, or in place.
+    /// Changes a metadata block: in the running transaction
+    /// (`ext3_journal_get_write_access`), or in place.
     pub(super) async fn change_block(&self, block: u64) {
         let device = self.with(|s| s.volume.device);
         if self.has_journal() {
@@ -141,7 +142,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         }
     }
 
-    /// Changes the block of an inode.
+    /// Changes the block of an inode (`ext3_reserve_inode_write`).
     pub(super) async fn change_inode(&self, id: FileId) -> Result<(), FsError> {
         let block = self.with(|s| s.volume.inode_block(&s.volume.nodes[id]));
         self.ext_read_named(block).await?;
@@ -149,7 +150,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         Ok(())
     }
 
-    /// Changes an inode under a handle of its own.
+    /// Changes an inode under a handle of its own (`ext3_dirty_inode`).
     async fn touch_inode(&self, id: FileId) -> Result<(), FsError> {
         let handle = self.begin(INODE_CREDITS).await;
         let changed = self.change_inode(id).await;
@@ -157,7 +158,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         changed
     }
 
-    /// The end of a read: the access time.
+    /// The end of a read: the access time (`touch_atime`).
     pub(crate) async fn ext_accessed(&self, id: FileId) {
         let second = self.inode_second();
         if self.with(|s| s.accessed(id, second)) {
@@ -166,7 +167,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         }
     }
 
-    /// The beginning of a write: the times of change.
+    /// The beginning of a write: the times of change (`file_update_time`).
     pub(crate) async fn ext_modified(&self, id: FileId) -> Result<(), FsError> {
         let second = self.inode_second();
         if self.with(|s| std::mem::replace(&mut s.volume.nodes[id].mtime_s, second) != second) {
@@ -176,8 +177,9 @@ impl<H: Host> Mount<'_, H, Ext> {
         }
     }
 
-    /// Makes pages dirty one by one, each under a handle, and gives those
-    /// behind the end their blocks. Returns how many were clean.
+    /// Makes pages dirty one by one, each under a handle, and gives those behind
+    /// the end their blocks (`ext3_write_begin`, `ext3_ordered_write_end`). Returns
+    /// how many were clean.
     pub(crate) async fn ext_dirty_pages(
         &self,
         id: FileId,
@@ -204,7 +206,8 @@ impl<H: Host> Mount<'_, H, Ext> {
         Ok(clean)
     }
 
-    /// Makes a page that has its block dirty. Returns 1 if it was clean.
+    /// Makes a page that has its block dirty (journalled data:
+    /// `ext3_journalled_write_end`). Returns 1 if it was clean.
     async fn ext_dirty_placed(&self, id: FileId, page: u64) -> u64 {
         if self.with(|s| s.volume.nodes[id].data_journal) {
             self.journal_access((id, page)).await;
@@ -247,7 +250,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         Ok(())
     }
 
-    /// Gives a file blocks up to a page.
+    /// Gives a file blocks up to a page (`ext3_get_blocks_handle`).
     pub(super) async fn ext_place(&self, id: FileId, page: u64) -> Result<(), FsError> {
         while self.with(|s| s.file(id).extents.pages()) <= page {
             let pid = self.host.pid();
@@ -275,7 +278,8 @@ impl<H: Host> Mount<'_, H, Ext> {
         Ok(())
     }
 
-    /// Reads the block of pointers to a page if it is not in the cache.
+    /// Reads the block of pointers to a page if it is not in the cache
+    /// (`ext3_get_branch`).
     pub(crate) async fn ext_load_leaf(&self, id: FileId, page: u64) {
         if let Some((device, leaf)) = self.ext_cold_leaf(id, page) {
             self.read_page(device, leaf).await;
@@ -293,8 +297,9 @@ impl<H: Host> Mount<'_, H, Ext> {
         })
     }
 
-    /// The filesystem's step of fsync: commits, if something changed that is
-    /// not committed. For data alone a change of times does not count.
+    /// The filesystem's step of fsync (`ext3_sync_file`): commits, if something
+    /// changed that is not committed. For data alone a change of times does not
+    /// count.
     pub(crate) async fn ext_sync(&self, id: FileId, data_only: bool) {
         let wanted = self.with(|s| {
             let inode = &mut s.volume.nodes[id];

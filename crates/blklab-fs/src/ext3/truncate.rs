@@ -74,7 +74,8 @@ impl View<'_, Ext> {
         }
     }
 
-    /// A block of metadata is freed: nothing of it is written any more.
+    /// A block of metadata is freed: nothing of it is written any more
+    /// (`ext3_forget`, `journal_revoke`).
     fn drop_metadata(&mut self, block: u64) {
         let (device, options) = (self.volume.device, self.volume.options);
         let place: Place = (device, block);
@@ -180,7 +181,8 @@ impl<H: Host> Mount<'_, H, Ext> {
         Ok(())
     }
 
-    /// Frees pieces under a handle, or several. Returns the last one.
+    /// Frees pieces under a handle, or several (`ext3_free_branches`). Returns the
+    /// last one.
     async fn free_pieces(
         &self,
         id: FileId,
@@ -204,6 +206,8 @@ impl<H: Host> Mount<'_, H, Ext> {
         handle
     }
 
+    /// Frees what one block of pointers points to, and then that block
+    /// (`ext3_free_data`).
     async fn free_piece(&self, piece: Piece, directory: bool) {
         if let Some(block) = piece.pointers {
             // Blocks that an unreadable block points to are lost on a real

@@ -98,7 +98,7 @@ impl Ext {
         u64::from(inode.number) / self.geometry.inodes_per_group
     }
 
-    /// Where the next block of a file should lie.
+    /// Where the next block of a file should lie (`ext3_find_goal`).
     pub(super) fn goal(&self, inode: &Inode, pid: u32) -> u64 {
         match inode.last_block {
             0 => coloured_goal(self.group_of(inode), pid),
@@ -120,10 +120,10 @@ impl Ext {
         Some(block)
     }
 
-    /// Takes the block of a file's next page, and the blocks of pointers that
-    /// it needs before. Returns it and how many of those there are. A block of
-    /// pointers that is there already when the volume turns out to be full is
-    /// used by the next attempt.
+    /// Takes the block of a file's next page, and the blocks of pointers that it
+    /// needs before (`ext3_alloc_branch`). Returns it and how many of those there
+    /// are. A block of pointers that is there already when the volume turns out to
+    /// be full is used by the next attempt.
     pub(super) fn grow(&mut self, id: FileId, file: &mut File, pid: u32) -> Option<(u64, u64)> {
         let directory = file.directory.is_some();
         let page = file.extents.pages();
@@ -195,7 +195,7 @@ impl View<'_, Ext> {
         Some(())
     }
 
-    /// The last writer of a file closes it: its window goes.
+    /// The last writer of a file closes it (`ext3_release_file`): its window goes.
     pub(super) fn ext_close_written(&mut self, id: FileId) {
         if self.files[id.idx()].nr_open == 0 {
             let ext = &mut *self.volume;

@@ -9,8 +9,8 @@ use blklab_pagecache::{FileId, Host};
 use blklab_types::BioFlags;
 
 impl<H: Host> Mount<'_, H, Ext> {
-    /// A page whose old data the committing transaction still has to write:
-    /// whoever changes it writes it first.
+    /// A page whose old data the committing transaction still has to write: whoever
+    /// changes it writes it first (`journal_dirty_data`).
     pub(super) async fn write_committing_page(&self, id: FileId, page: u64) {
         loop {
             let dirty = self

@@ -21,7 +21,7 @@ const LARGEST_BLOCKS: u64 = 2048;
 /// Processes start in one of so many places of a group (up to 2.6.29).
 const COLOURS: u64 = 16;
 
-/// Blocks set aside for one file.
+/// Blocks set aside for one file (`ext4_prealloc_space`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aside {
     /// The file's page that the first of them is for.
@@ -30,7 +30,7 @@ pub(super) struct Aside {
     blocks: u64,
 }
 
-/// A request for blocks.
+/// A request for blocks (`ext4_allocation_request`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) page: u64,
@@ -56,9 +56,9 @@ enum Kind {
 }
 
 impl Ext4 {
-    /// Takes blocks for a request, for its first page and as many of the
-    /// following as lie in a row: the first block, and how many. None if the
-    /// volume is full.
+    /// Takes blocks for a request, for its first page and as many of the following
+    /// as lie in a row (`ext4_mb_new_blocks`): the first block, and how many. None
+    /// if the volume is full.
     pub(super) fn allocate(
         &mut self,
         id: FileId,
@@ -139,7 +139,8 @@ impl Ext4 {
         Some((first, u64::from(blocks)))
     }
 
-    /// From what is set aside for the file.
+    /// From what is set aside for the file (`ext4_mb_use_preallocated`,
+    /// `ext4_mb_use_inode_pa`).
     fn use_own(&mut self, id: FileId, r: Request) -> Option<(u64, u64)> {
         let own = self.asides.get_mut(&id)?;
         let i = own
@@ -168,7 +169,8 @@ impl Ext4 {
         Some(got)
     }
 
-    /// A request with room to grow (`ext4_mb_normalize_request`).
+    /// A request with room to grow (`ext4_mb_normalize_request`); what is not
+    /// needed now is set aside for the file (`ext4_mb_new_inode_pa`).
     fn take_own(
         &mut self,
         id: FileId,
@@ -206,9 +208,9 @@ impl Ext4 {
         self.use_own(id, r)
     }
 
-    /// The pages that a request is made for: powers of two up to 1 MiB, then
-    /// aligned pieces of 2, 4 and 8 MiB; not what has its place, or is set
-    /// aside for the file.
+    /// The pages that a request is made for (`ext4_mb_normalize_request`): powers
+    /// of two up to 1 MiB, then aligned pieces of 2, 4 and 8 MiB; not what has its
+    /// place, or is set aside for the file.
     fn round(&self, id: FileId, extents: &Extents, r: Request) -> (u64, u64) {
         let size = (r.page + r.pages).max(r.size);
         let (mut start, mut pages) = match size {
@@ -237,8 +239,9 @@ impl Ext4 {
         (start.min(r.page), end)
     }
 
-    /// From a run that small files share: the one nearest to the goal, of
-    /// those that have room; else from a new one.
+    /// From a run that small files share: the one nearest to the goal, of those
+    /// that have room (`ext4_mb_use_group_pa`); else from a new one
+    /// (`ext4_mb_new_group_pa`).
     fn use_shared(&mut self, goal: u64, r: Request) -> Option<(u64, u64)> {
         let fits = |(_, blocks): &&mut (u64, u64)| *blocks >= r.pages;
         let nearest = self
@@ -261,14 +264,15 @@ impl Ext4 {
         Some((first, got))
     }
 
-    /// Gives back what is set aside for a file.
+    /// Gives back what is set aside for a file (`ext4_discard_preallocations`).
     pub(super) fn discard_own(&mut self, id: FileId) {
         for aside in self.asides.remove(&id).into_iter().flatten() {
             self.space.give(&self.geometry, aside.block, aside.blocks);
         }
     }
 
-    /// Gives back all that is set aside: blocks are short.
+    /// Gives back all that is set aside: blocks are short
+    /// (`ext4_mb_discard_preallocations`).
     fn discard_all(&mut self) {
         for (_, own) in std::mem::take(&mut self.asides) {
             for aside in own {

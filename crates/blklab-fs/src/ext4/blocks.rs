@@ -24,7 +24,8 @@ impl View<'_, Ext4> {
         })
     }
 
-    /// A bitmap that was never written is made in memory (`uninit_bg`).
+    /// A bitmap that was never written is made in memory (`uninit_bg`;
+    /// `ext4_init_block_bitmap`, `ext4_init_inode_bitmap`).
     pub(super) fn ext4_new_bitmap(&mut self, block: u64, group: u64, inodes: bool) {
         let ext4 = &mut *self.volume;
         let known = if inodes {
@@ -78,7 +79,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
     }
 
     /// Reads the block of an inode, and those around it in the inode table that
-    /// have inodes in use.
+    /// have inodes in use (`__ext4_get_inode_loc`).
     pub(super) async fn ext4_read_inode(&self, id: FileId) -> Result<(), FsError> {
         let device = self.with(|s| s.metadata_file());
         let around = self.with(|s| {
@@ -98,7 +99,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
         self.ext4_read(block).await
     }
 
-    /// Changes blocks under an open handle.
+    /// Changes blocks under an open handle (`ext4_journal_get_write_access`).
     pub(super) async fn ext4_change(&self, blocks: impl IntoIterator<Item = u64>) {
         let device = self.with(|s| s.metadata_file());
         for block in blocks {

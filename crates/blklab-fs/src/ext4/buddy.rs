@@ -11,15 +11,17 @@ pub(super) const ORDERS: usize = 14;
 
 const BLOCKS: u32 = GROUP_BLOCKS as u32;
 
-/// Which blocks of a group are free. Blocks are counted from its start.
+/// Which blocks of a group are free (`ext4_buddy`, `ext4_group_info`). Blocks are
+/// counted from its start.
 #[derive(Clone, Debug)]
 pub(super) struct Buddy {
     used: Vec<u64>,
     /// The chunks of each order.
     chunks: [Vec<u64>; ORDERS],
+    /// `bb_counters`.
     counts: [u32; ORDERS],
     free: u32,
-    /// Runs of free blocks.
+    /// Runs of free blocks (`bb_fragments`).
     fragments: u32,
 }
 
@@ -28,7 +30,8 @@ fn test(bits: &[u64], at: u32) -> bool {
 }
 
 impl Buddy {
-    /// A group that is free but for these ranges, which do not overlap.
+    /// A group that is free but for these ranges, which do not overlap
+    /// (`ext4_mb_generate_buddy`).
     pub(super) fn new(taken: impl IntoIterator<Item = Range<u32>>) -> Buddy {
         let words = |order: usize| (BLOCKS as usize >> order).div_ceil(64);
         let mut buddy = Buddy {
@@ -68,7 +71,8 @@ impl Buddy {
         Some((i as u32 * 64 + word.trailing_zeros()) << order)
     }
 
-    /// The order of the chunk that a free block lies in.
+    /// The order of the chunk that a free block lies in
+    /// (`mb_find_order_for_block`).
     fn order_of(&self, at: u32) -> Option<usize> {
         (0..ORDERS).find(|k| test(&self.chunks[*k], at >> k))
     }
@@ -103,7 +107,7 @@ impl Buddy {
     }
 
     /// The extent that the allocator sees at a free block: its chunk, and those
-    /// behind it until `needed` blocks are there.
+    /// behind it until `needed` blocks are there (`mb_find_extent`).
     pub(super) fn extent_at(&self, at: u32, needed: u32) -> u32 {
         let mut end = at;
         while end < BLOCKS && end - at < needed {
@@ -126,7 +130,8 @@ impl Buddy {
         }
     }
 
-    /// Adds free blocks that have no free neighbours beyond their parent chunk.
+    /// Adds free blocks that have no free neighbours beyond their parent chunk
+    /// (`ext4_mb_mark_free_simple`).
     fn add_pieces(&mut self, range: Range<u32>) {
         let mut at = range.start;
         while at < range.end {
@@ -159,7 +164,7 @@ impl Buddy {
         }
     }
 
-    /// Takes free blocks.
+    /// Takes free blocks (`mb_mark_used`).
     pub(super) fn take(&mut self, range: Range<u32>) {
         if range.is_empty() {
             return;
@@ -181,7 +186,7 @@ impl Buddy {
         self.mark(&range, true);
     }
 
-    /// Gives blocks back.
+    /// Gives blocks back (`mb_free_blocks`).
     pub(super) fn give(&mut self, range: Range<u32>) {
         if range.is_empty() {
             return;

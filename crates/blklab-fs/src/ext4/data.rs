@@ -29,9 +29,9 @@ impl View<'_, Ext4> {
         self.volume.nodes[id].as_deref_mut().expect(HAS_INODE)
     }
 
-    /// Pages beyond the flusher's that a visit to a file may write: up to the
-    /// end of the dirty range at its cursor, or for a whole file eight times as
-    /// many as asked for.
+    /// Pages beyond the flusher's that a visit to a file may write
+    /// (`ext4_da_writepages`): up to the end of the dirty range at its cursor, or
+    /// for a whole file eight times as many as asked for.
     pub(crate) fn ext4_bump(&self, id: FileId, control: &WriteControl) -> i64 {
         let file = &self.files[id.idx()];
         let most = self.volume.options.features.bump_pages;
@@ -50,7 +50,8 @@ impl View<'_, Ext4> {
         (wanted.min(most as i64) - asked).max(0)
     }
 
-    /// Notes that the running transaction has changed an inode.
+    /// Notes that the running transaction has changed an inode
+    /// (`ext4_update_inode_fsync_trans`).
     pub(super) fn ext4_stamp(&mut self, id: FileId, data: bool) {
         let tid = self.journal().running_tid();
         let inode = self.ext4_inode(id);
@@ -79,7 +80,7 @@ impl View<'_, Ext4> {
 }
 
 impl<H: Host> Mount<'_, H, Ext4> {
-    /// Changes an inode's block under a handle of its own.
+    /// Changes an inode's block under a handle of its own (`ext4_dirty_inode`).
     async fn ext4_change_inode(&self, id: FileId, data: bool) {
         let block = self.with(|s| s.ext4_inode(id).block);
         let handle = self.journal_start(INODE_CREDITS).await;
@@ -88,7 +89,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         self.journal_stop(handle);
     }
 
-    /// The resolution of time stamps: a tick, or with small inodes a second.
+    /// The resolution of time stamps: a tick, or with small inodes a second
+    /// (`ext4_current_time`).
     pub(super) fn ext4_time(&self) -> Jiffies {
         let (now, hz) = (self.host.jiffies().0, u64::from(self.host.hz().0));
         let small = self.with(|s| s.volume.options.inode_size < 256);
@@ -104,8 +106,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
     }
 
-    /// The beginning of a write: the times of change. A write that makes the
-    /// file longer changes the inode in any case.
+    /// The beginning of a write: the times of change (`file_update_time`). A write
+    /// that makes the file longer changes the inode in any case.
     pub(super) async fn ext4_modified(&self, id: FileId, end: u64) {
         let now = self.ext4_time();
         let (changed, longer) = self.with(|s| {
@@ -118,8 +120,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
     }
 
-    /// Pages have been copied: promises blocks to them, or gives them blocks
-    /// if allocation is not delayed.
+    /// Pages have been copied: promises blocks to them (`ext4_da_write_begin`), or
+    /// gives them blocks if allocation is not delayed (`ext4_write_begin`).
     pub(super) async fn ext4_dirty_pages(
         &self,
         id: FileId,
@@ -147,8 +149,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         Ok(())
     }
 
-    /// `data=journal`: pages get their blocks at once, and join the transaction
-    /// as metadata do.
+    /// `data=journal`: pages get their blocks at once, and join the transaction as
+    /// metadata do (`ext4_journalled_write_end`).
     async fn ext4_journal_pages(
         &self,
         id: FileId,
@@ -175,7 +177,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
     }
 
     /// Pages are about to be dropped: dirty ones lose the blocks that they were
-    /// promised, the journal forgets those that it has.
+    /// promised, the journal forgets those that it has (`ext4_invalidatepage`,
+    /// `ext4_journalled_invalidatepage`).
     pub(super) async fn ext4_invalidate(&self, id: FileId, run: Range<u64>) {
         let journalled = self.with(|s| {
             s.ext4_forget_promises(id, &run);
@@ -194,7 +197,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
     }
 
-    /// Reads the leaf that points to a page if it is not in memory.
+    /// Reads the leaf that points to a page if it is not in memory
+    /// (`ext4_ext_find_extent`, later `ext4_find_extent`).
     pub(super) async fn ext4_load_leaf(&self, id: FileId, page: u64) {
         let leaf = self.with(|s| {
             let inode = s.volume.nodes[id].as_ref().expect(HAS_INODE);
@@ -206,8 +210,9 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
     }
 
-    /// A file is closed: what was cut to nothing and written again is allocated
-    /// now; what is set aside for it is given back.
+    /// A file is closed (`ext4_release_file`): what was cut to nothing and written
+    /// again is allocated now (`ext4_alloc_da_blocks`); what is set aside for it is
+    /// given back.
     pub(super) async fn ext4_close(&self, id: FileId, wrote: bool) {
         let allocate = self.with(|s| {
             let inode = s.ext4_inode(id);
@@ -225,7 +230,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
         });
     }
 
-    /// The filesystem's step of fsync.
+    /// The filesystem's step of fsync (`ext4_sync_file`).
     pub(super) async fn ext4_sync(&self, id: FileId, data_only: bool) {
         if self.with(|s| s.ext4_journals_data(id)) {
             return self.force_commit().await;

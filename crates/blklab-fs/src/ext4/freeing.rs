@@ -14,7 +14,7 @@ const FREE_CREDITS: u64 = 12;
 
 impl Ext4 {
     /// Blocks of a file that goes: nobody takes them before the transaction is
-    /// committed.
+    /// committed (`ext4_mb_free_metadata`).
     fn free_run(&mut self, blocks: Range<u64>) {
         self.free_blocks += blocks.end - blocks.start;
         match self.journal.running.as_mut() {
@@ -23,7 +23,8 @@ impl Ext4 {
         }
     }
 
-    /// Blocks can be taken again.
+    /// Blocks can be taken again (`release_blocks_on_commit`, later
+    /// `ext4_process_freed_data`).
     pub(super) fn release_blocks(&mut self, blocks: Range<u64>) {
         let nr = blocks.end - blocks.start;
         self.space.give(&self.geometry, blocks.start, nr);
@@ -31,8 +32,8 @@ impl Ext4 {
 }
 
 impl View<'_, Ext4> {
-    /// Metadata blocks are no longer: the journal forgets them, and a recovery
-    /// must not write them.
+    /// Metadata blocks are no longer: the journal forgets them, and a recovery must
+    /// not write them (`jbd2_journal_revoke`).
     fn ext4_forget(&mut self, blocks: &[u64]) {
         let device = self.metadata_file();
         for block in blocks {
@@ -43,8 +44,8 @@ impl View<'_, Ext4> {
         }
     }
 
-    /// Takes a file's blocks away. Returns the metadata blocks that this
-    /// changes.
+    /// Takes a file's blocks away (`ext4_ext_truncate`, `ext4_ext_remove_space`).
+    /// Returns the metadata blocks that this changes.
     pub(super) fn ext4_free_blocks(&mut self, id: FileId) -> Vec<u64> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
         let mut inode = ext4.nodes[id].take().expect(HAS_INODE);
@@ -79,7 +80,7 @@ impl View<'_, Ext4> {
         changed
     }
 
-    /// Frees an inode. Returns the blocks that this changes.
+    /// Frees an inode (`ext4_free_inode`). Returns the blocks that this changes.
     pub(super) fn ext4_drop_inode(&mut self, id: FileId, directory: bool) -> [u64; 3] {
         let inode = self.volume.nodes[id].take().expect(HAS_INODE);
         let ext4 = &mut *self.volume;
@@ -94,7 +95,8 @@ impl View<'_, Ext4> {
 }
 
 impl<H: Host> Mount<'_, H, Ext4> {
-    /// The blocks of a file go, and then its inode.
+    /// The blocks of a file go, and then its inode (`ext4_delete_inode`, later
+    /// `ext4_evict_inode`).
     pub(super) async fn ext4_remove_inode(&self, id: FileId) -> Result<(), FsError> {
         self.ext4_load_tree(id).await?;
         let handle = self.journal_start(self.ext4_free_credits(id)).await;

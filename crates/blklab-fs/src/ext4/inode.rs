@@ -12,11 +12,12 @@ use super::names::HashedDirectory;
 use blklab_pagecache::PageBits;
 use blklab_types::Jiffies;
 
-/// What a file has on the volume.
+/// What a file has on the volume (`ext4_inode_info`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inode {
     /// Its data go through the journal.
     pub(super) data_journal: bool,
+    /// `i_block_group`.
     pub(super) group: u64,
     /// Its number in the group.
     pub(super) index: u64,
@@ -28,7 +29,8 @@ pub(crate) struct Inode {
     /// 0 for those from before the run.
     pub(super) atime: Jiffies,
     pub(super) mtime: Jiffies,
-    /// The transactions that fsync, and fdatasync, wait for.
+    /// The transactions that fsync, and fdatasync, wait for (`i_sync_tid`,
+    /// `i_datasync_tid`).
     pub(super) sync_tid: u64,
     pub(super) datasync_tid: u64,
     /// The transaction on whose list of files it stands.
@@ -37,9 +39,9 @@ pub(crate) struct Inode {
     pub(super) unwritten: PageBits,
     /// Keys of the conversions that they belong to.
     pub(super) conversions: Vec<u64>,
-    /// It was cut to nothing: close allocates.
+    /// It was cut to nothing: close allocates (`EXT4_STATE_DA_ALLOC_CLOSE`).
     pub(super) allocate_on_close: bool,
-    /// The flex group that the last directory in it went to.
+    /// The flex group that the last directory in it went to (`i_last_alloc_group`).
     pub(super) last_flex: Option<u64>,
     pub(super) names: Option<Box<HashedDirectory>>,
 }
@@ -103,7 +105,7 @@ impl Inodes {
     }
 }
 
-/// What a flex group has.
+/// What a flex group has (`orlov_stats`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
     free_inodes: u64,
@@ -112,9 +114,9 @@ struct Room {
 }
 
 impl Ext4 {
-    /// Takes an inode for a file or a directory in `parent`, whose name has
-    /// that hash. Returns it and whether it is the first of its block to be
-    /// used. None if there is none left.
+    /// Takes an inode for a file or a directory in `parent`, whose name has that
+    /// hash (`ext4_new_inode`, later `__ext4_new_inode`). Returns it and whether it
+    /// is the first of its block to be used. None if there is none left.
     pub(super) fn new_inode(
         &mut self,
         parent: &mut Inode,
@@ -148,7 +150,7 @@ impl Ext4 {
         })
     }
 
-    /// Frees an inode.
+    /// Frees an inode (`ext4_free_inode`).
     pub(super) fn free_inode(&mut self, inode: &Inode, directory: bool) {
         let inodes = &mut self.inodes[inode.group as usize];
         inodes.give(inode.index);
@@ -176,6 +178,7 @@ impl Ext4 {
             .find(|g| self.free_inodes(*g) > 0)
     }
 
+    /// The first group from one on that has an inode left (`find_group_other`).
     fn any_group(&self, from: u64) -> Option<u64> {
         let groups = self.geometry.groups();
         (0..groups)
@@ -183,6 +186,7 @@ impl Ext4 {
             .find(|g| self.free_inodes(*g) > 0)
     }
 
+    /// What a flex group has (`get_orlov_stats`).
     fn room(&self, flex: u64) -> Room {
         let mut room = Room::default();
         for g in self.geometry.groups_of(flex) {
@@ -206,9 +210,9 @@ impl Ext4 {
         (rooms, sum)
     }
 
-    /// A directory of the root: of the flex groups with at least the average
-    /// room the one with the fewest directories; the search begins at the
-    /// name's hash.
+    /// A directory of the root (`find_group_orlov`): of the flex groups with at
+    /// least the average room the one with the fewest directories; the search
+    /// begins at the name's hash.
     fn spread(&self, hash: u32) -> u64 {
         let (rooms, sum) = self.rooms();
         let n = rooms.len() as u64;
@@ -227,8 +231,8 @@ impl Ext4 {
         best.map_or(first, |(flex, _)| flex)
     }
 
-    /// Another directory: the flex group where its parent's last one went, or
-    /// one behind it that is not much worse than the average.
+    /// Another directory (`find_group_orlov`): the flex group where its parent's
+    /// last one went, or one behind it that is not much worse than the average.
     fn near_parent(&self, parent: &Inode) -> u64 {
         let (rooms, sum) = self.rooms();
         let n = rooms.len() as u64;

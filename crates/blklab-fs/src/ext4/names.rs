@@ -66,7 +66,7 @@ impl HashedDirectory {
         self.leaves.range(..=hash).next_back().map(|(_, l)| l)
     }
 
-    /// Blocks that are read to find a name.
+    /// Blocks that are read to find a name (`dx_probe`).
     pub(super) fn path(&self, hash: u32) -> Vec<u64> {
         let leaf = self.leaf(hash).map(|l| l.block);
         let mut path = vec![self.root];
@@ -93,8 +93,9 @@ impl HashedDirectory {
         }
     }
 
-    /// Adds a name, with the blocks that [`HashedDirectory::growth`] asked for.
-    /// Returns the blocks that this changed.
+    /// Adds a name, with the blocks that [`HashedDirectory::growth`] asked for
+    /// (`ext4_dx_add_entry`, `make_indexed_dir`). Returns the blocks that this
+    /// changed.
     pub(super) fn add(&mut self, hash: u32, name: u8, new: &[u64]) -> Vec<u64> {
         let mut changed = new.to_vec();
         if let ([first, _], Some(leaf)) = (new, self.leaves.get_mut(&0)) {
@@ -144,7 +145,7 @@ impl HashedDirectory {
         Some(old)
     }
 
-    /// Removes a name. Returns the block that this changed.
+    /// Removes a name (`ext4_delete_entry`). Returns the block that this changed.
     pub(super) fn remove(&mut self, hash: u32, name: u8) -> Option<u64> {
         let (_, leaf) = self.leaves.range_mut(..=hash).next_back()?;
         let entry = (hash, entry_bytes(name) as u16);

@@ -19,8 +19,8 @@ const NAME_CREDITS: u64 = 24;
 pub(super) const SUPERBLOCK: u64 = 0;
 
 impl Ext4 {
-    /// The blocks of the inode table that are read with an inode's: an aligned
-    /// piece, as far as inodes are in use.
+    /// The blocks of the inode table that are read with an inode's
+    /// (`__ext4_get_inode_loc`): an aligned piece, as far as inodes are in use.
     pub(super) fn table_readahead(&self, inode: &Inode) -> Range<u64> {
         let blocks = self.options.inode_readahead_blocks;
         if blocks == 0 {
@@ -82,8 +82,9 @@ impl View<'_, Ext4> {
         self.volume.nodes[root] = Some(Box::new(inode));
     }
 
-    /// Gives a file its inode, in memory. Returns the metadata blocks that this
-    /// changes; whether the inode's own block has to be read first.
+    /// Gives a file its inode, in memory (later `__ext4_new_inode`). Returns the
+    /// metadata blocks that this changes; whether the inode's own block has to be
+    /// read first.
     pub(super) fn ext4_new_inode(
         &mut self,
         parent: FileId,
@@ -113,7 +114,8 @@ impl View<'_, Ext4> {
         Some(([bitmap, descriptor, block], old))
     }
 
-    /// Puts a name into its directory. Returns the blocks that this changes.
+    /// Puts a name into its directory (`ext4_add_entry`). Returns the blocks that
+    /// this changes.
     fn ext4_add_name(&mut self, directory: FileId, id: FileId) -> Option<Vec<u64>> {
         let name = self.files[id.idx()].name;
         let (file, ext4) = (&mut self.state.files[directory.idx()], &mut *self.volume);
@@ -142,8 +144,8 @@ impl View<'_, Ext4> {
         Some(changed)
     }
 
-    /// The first block of a new directory. Returns the blocks that this
-    /// changes.
+    /// The first block of a new directory (`ext4_mkdir`). Returns the blocks that
+    /// this changes.
     fn ext4_new_directory(&mut self, id: FileId) -> Option<Vec<u64>> {
         let (file, ext4) = (&mut self.state.files[id.idx()], &mut *self.volume);
         let mut inode = ext4.nodes[id].take().expect(HAS_INODE);
@@ -234,7 +236,7 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
     }
 
-    /// Reads the blocks of a directory on the way to a name.
+    /// Reads the blocks of a directory on the way to a name (`ext4_find_entry`).
     async fn ext4_read_path(&self, directory: FileId, hash: u32) -> Result<(), FsError> {
         let path = self.with(|s| s.ext4_inode(directory).names().path(hash));
         for block in path {
@@ -243,14 +245,14 @@ impl<H: Host> Mount<'_, H, Ext4> {
         Ok(())
     }
 
-    /// Reads what leads to a file's inode, and that.
+    /// Reads what leads to a file's inode, and that (`ext4_lookup`).
     pub(super) async fn ext4_look_up(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let hash = self.with(|s| s.file(id).name.hash);
         self.ext4_read_path(directory, hash).await?;
         self.ext4_read_inode(id).await
     }
 
-    /// Reads a directory, block by block in order of hash.
+    /// Reads a directory, block by block in order of hash (`ext4_readdir`).
     pub(super) async fn ext4_list(&self, directory: FileId) -> Result<(), FsError> {
         let blocks = self.with(|s| s.ext4_inode(directory).names().blocks());
         for block in blocks {
@@ -259,7 +261,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         Ok(())
     }
 
-    /// `unlink` and `rmdir`: the entry goes, the inode becomes an orphan.
+    /// `unlink` and `rmdir`: the entry goes (`ext4_delete_entry`), the inode
+    /// becomes an orphan (`ext4_orphan_add`).
     pub(super) async fn ext4_remove_entry(
         &self,
         directory: FileId,

@@ -25,7 +25,7 @@ pub(super) enum NewBlocks {
 }
 
 impl Ext4 {
-    /// A block of the extent tree or of a directory.
+    /// A block of the extent tree or of a directory (`ext4_ext_new_meta_block`).
     pub(super) fn take_meta(&mut self, inode: &Inode, extents: &Extents) -> Option<u64> {
         let request = Request {
             page: extents.pages(),
@@ -42,9 +42,9 @@ impl Ext4 {
 }
 
 impl Ext4 {
-    /// Blocks that data may still be given: some are kept for the metadata of
-    /// what is promised (`s_resv_clusters`: a fiftieth of the volume, at most
-    /// 4096 blocks).
+    /// Blocks that data may still be given (`ext4_has_free_clusters`): some are
+    /// kept for the metadata of what is promised (`s_resv_clusters`: a fiftieth of
+    /// the volume, at most 4096 blocks).
     fn unpromised_blocks(&self) -> u64 {
         let kept = (self.geometry.blocks / 50).min(4096);
         let taken = self.promised_blocks + kept;
@@ -92,8 +92,8 @@ fn unplaced_first<H: Host>(
 }
 
 impl View<'_, Ext4> {
-    /// Promises blocks to the clean pages of a run that have no place. False
-    /// if there are not enough.
+    /// Promises blocks to the clean pages of a run that have no place
+    /// (`ext4_da_reserve_space`). False if there are not enough.
     pub(super) fn ext4_promise(&mut self, id: FileId, run: Range<u64>) -> bool {
         let file = &self.files[id.idx()];
         let new: u64 = unplaced(file, run)
@@ -107,7 +107,8 @@ impl View<'_, Ext4> {
         there
     }
 
-    /// Dirty pages go before they got their blocks.
+    /// Dirty pages go before they got their blocks
+    /// (`ext4_da_page_release_reservation`).
     pub(super) fn ext4_forget_promises(&mut self, id: FileId, run: &Range<u64>) {
         let pages = delayed(&self.files[id.idx()], run.clone());
         self.volume.take_promises(pages);
@@ -120,8 +121,8 @@ impl View<'_, Ext4> {
         2 * free < 3 * promised || free < promised + WATERMARK_BLOCKS
     }
 
-    /// The pages from one on that are dirty, free to be written, and have no
-    /// place.
+    /// The pages from one on that are dirty, free to be written, and have no place
+    /// (`write_cache_pages_da`, later `mpage_prepare_extent_to_map`).
     fn ext4_delayed_range(&self, id: FileId, page: u64) -> Range<u64> {
         let file = &self.files[id.idx()];
         let most = self.volume.options.features.range_pages;
@@ -132,9 +133,9 @@ impl View<'_, Ext4> {
         page..end.max(page + 1)
     }
 
-    /// Gives the first pages of a run their place. Returns the page behind
-    /// them, and the metadata blocks that this changes; None if the volume is
-    /// full.
+    /// Gives the first pages of a run their place (`ext4_ext_get_blocks`, later
+    /// `ext4_ext_map_blocks`). Returns the page behind them, and the metadata
+    /// blocks that this changes; None if the volume is full.
     pub(super) fn ext4_place(
         &mut self,
         id: FileId,
@@ -213,7 +214,7 @@ impl View<'_, Ext4> {
         Some(())
     }
 
-    /// Puts a file on the running transaction's list.
+    /// Puts a file on the running transaction's list (`ext4_jbd2_file_inode`).
     pub(super) fn ext4_attach(&mut self, id: FileId) {
         let j = self.journal();
         let tid = j.running_tid();
@@ -226,7 +227,8 @@ impl View<'_, Ext4> {
 }
 
 impl Ext4 {
-    /// Pages that were promised blocks have got them, or are gone.
+    /// Pages that were promised blocks have got them
+    /// (`ext4_da_update_reserve_space`), or are gone.
     fn take_promises(&mut self, pages: u64) {
         assert!(
             pages <= self.promised_blocks,
@@ -259,8 +261,9 @@ impl<H: Host> Mount<'_, H, Ext4> {
         Ok(())
     }
 
-    /// Opens a handle and gives the first pages of a run a place. If there is
-    /// no room, what was freed lately may be free after a commit.
+    /// Opens a handle and gives the first pages of a run a place. If there is no
+    /// room, what was freed lately may be free after a commit
+    /// (`ext4_should_retry_alloc`).
     pub(super) async fn ext4_allocate_anew(
         &self,
         id: FileId,
@@ -278,8 +281,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         (self.ext4_allocate(id, run, begin).await, handle)
     }
 
-    /// Gives the first pages of a run a place, under an open handle. Returns
-    /// the page behind them.
+    /// Gives the first pages of a run a place, under an open handle
+    /// (`ext4_map_blocks`). Returns the page behind them.
     async fn ext4_allocate(
         &self,
         id: FileId,
@@ -317,8 +320,8 @@ impl<H: Host> Mount<'_, H, Ext4> {
         }
     }
 
-    /// Gives a dirty page a place, and those behind it. The handle stays open
-    /// until they are in bios.
+    /// Gives a dirty page a place, and those behind it (`mpage_da_map_blocks`, later
+    /// `mpage_map_and_submit_extent`). The handle stays open until they are in bios.
     pub(super) async fn ext4_place_dirty(&self, id: FileId, page: u64) -> Result<(), FsError> {
         let (run, begin) = self.with(|s| {
             let begin = if s.volume.options.dioread_nolock {

@@ -18,7 +18,7 @@ const MOST_TO_SCAN: u32 = 200;
 /// Extents looked at, at least, if one is large enough (`mb_min_to_scan`).
 const LEAST_TO_SCAN: u32 = 10;
 
-/// What is looked for.
+/// What is looked for (`ext4_allocation_context`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     /// Where the search begins.
@@ -30,7 +30,7 @@ pub(super) struct Wanted {
     pub(super) data: bool,
 }
 
-/// The best extent so far.
+/// The best extent so far (`ac_b_ex`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Best {
     group: u64,
@@ -41,7 +41,8 @@ struct Best {
 }
 
 impl Best {
-    /// Looks at an extent; says whether the search is over.
+    /// Looks at an extent (`ext4_mb_measure_extent`); says whether the search is
+    /// over (`ext4_mb_check_limits`).
     fn measure(&mut self, group: u64, start: u32, blocks: u32, wanted: u32) -> bool {
         self.found += 1;
         let better = match () {
@@ -93,8 +94,8 @@ impl Space {
             .get_or_insert_with(|| Box::new(Buddy::new(taken_blocks(geometry, group))))
     }
 
-    /// Takes an extent: its first block, and how many there are, at most as
-    /// many as wanted. None if the volume is full.
+    /// Takes an extent: its first block, and how many there are, at most as many as
+    /// wanted (`ext4_mb_regular_allocator`). None if the volume is full.
     pub(super) fn take(&mut self, g: &Geometry, wanted: Wanted) -> Option<(u64, u32)> {
         let mut best = self.at_goal(g, wanted);
         if best.is_none() {
@@ -130,7 +131,7 @@ impl Space {
         None
     }
 
-    /// Gives blocks back.
+    /// Gives blocks back (`mb_free_blocks`).
     pub(super) fn give(&mut self, g: &Geometry, first: u64, blocks: u64) {
         let (mut at, end) = (first, first + blocks);
         while at < end {
@@ -143,6 +144,7 @@ impl Space {
         }
     }
 
+    /// The extent at the goal (`ext4_mb_find_by_goal`).
     fn at_goal(&mut self, g: &Geometry, wanted: Wanted) -> Option<Best> {
         let group = wanted.goal / GROUP_BLOCKS;
         if !wanted.at_goal || group >= g.groups() {
@@ -159,6 +161,8 @@ impl Space {
         })
     }
 
+    /// The passes over the groups; the first looks for a chunk of the right power
+    /// of two alone (`ext4_mb_simple_scan_group`).
     fn search(&mut self, g: &Geometry, wanted: Wanted) -> Option<Best> {
         let groups = g.groups();
         let first = (wanted.goal / GROUP_BLOCKS) % groups;
@@ -207,8 +211,8 @@ impl Space {
     }
 }
 
-/// Goes over a group's free extents in order of address; says whether the
-/// search is over.
+/// Goes over a group's free extents in order of address
+/// (`ext4_mb_complex_scan_group`); says whether the search is over.
 fn scan(buddy: &Buddy, group: u64, wanted: u32, best: &mut Best) -> bool {
     let mut at = 0;
     while let Some(start) = buddy.next_free(at) {

@@ -44,8 +44,9 @@ impl Inode {
 }
 
 impl Ext4 {
-    /// Gives the tree the blocks that it needs now. Returns the new ones; None
-    /// if the volume is full.
+    /// Gives the tree the blocks that it needs now (`ext4_ext_create_new_leaf`,
+    /// `ext4_ext_split`, `ext4_ext_grow_indepth`). Returns the new ones; None if
+    /// the volume is full.
     pub(super) fn grow_tree(&mut self, inode: &mut Inode, extents: &Extents) -> Option<Vec<u64>> {
         let (leaves, nodes) = blocks_for(nr_extents(extents));
         let mut new = Vec::new();

@@ -45,8 +45,8 @@ impl View<'_, Ext4> {
         }
     }
 
-    /// A bio of pages has ended. True: their blocks are marked as unwritten, and the
-    /// write-back of the pages ends with the conversion.
+    /// A bio of pages has ended (`ext4_end_bio`). True: their blocks are marked as
+    /// unwritten, and the write-back of the pages ends with the conversion.
     pub(super) fn ext4_data_ended(&mut self, id: FileId, run: &Range<u64>, failed: bool) -> bool {
         let ext4 = &mut *self.volume;
         let inode = ext4.nodes[id].as_deref_mut().expect(HAS_INODE);
@@ -93,7 +93,8 @@ impl View<'_, Ext4> {
         self.ext4_end_conversions(id);
     }
 
-    /// Leaves those conversions to a worker of which nothing is on its way any more.
+    /// Leaves those conversions to a worker of which nothing is on its way any more
+    /// (`ext4_put_io_end_defer`, `ext4_add_complete_io`).
     fn ext4_end_conversions(&mut self, id: FileId) {
         let ext4 = &mut *self.volume;
         let inode = ext4.nodes[id].as_deref_mut().expect(HAS_INODE);
@@ -121,7 +122,8 @@ impl View<'_, Ext4> {
 }
 
 impl<H: Host> Mount<'_, H, Ext4> {
-    /// The worker's part (`ext4_end_io_end`).
+    /// The worker's part (`ext4_end_io_rsv_work`, `ext4_end_io_end`,
+    /// `ext4_convert_unwritten_io_end_vec`).
     pub(super) async fn ext4_convert(&self, key: u64) {
         let conversion = self.with(|s| s.volume.conversions.remove(key));
         let Conversion { file, run, ended } = conversion.expect("it is converted once");

@@ -11,7 +11,7 @@ use crate::mount::{Mount, View};
 use blklab_pagecache::{BioWork, File, Host, Place};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
 
-/// Blocks written at a time.
+/// Blocks written at a time (`NR_BATCH`).
 const BATCH: usize = 64;
 
 /// The next thing to do for the oldest transaction.
@@ -29,7 +29,8 @@ enum Step {
 }
 
 impl<H: Host, V: Journalled> Mount<'_, H, V> {
-    /// Makes room for a transaction, or waits for who does.
+    /// Makes room for a transaction, or waits for who does (`__log_wait_for_space`,
+    /// `log_do_checkpoint`).
     pub(super) async fn make_log_space(&self) {
         if self.with(|s| std::mem::replace(&mut s.journal().checkpointing, true)) {
             self.journal_wait().await;
@@ -74,8 +75,9 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         }
     }
 
-    /// Forgets the oldest transaction, and those behind it of which nothing is
-    /// left to write, and writes the journal's superblock.
+    /// Forgets the oldest transaction, and those behind it of which nothing is left
+    /// to write, and writes the journal's superblock (`cleanup_journal_tail`,
+    /// `journal_update_superblock`).
     async fn advance_tail(&self) {
         let me = self.host.current();
         let (sector, flags, bio) = self.with(|s| {
@@ -101,8 +103,8 @@ impl<V: Journalled> View<'_, V> {
         (&mut self.state.files, self.volume.journal())
     }
 
-    /// The tail of the log moves behind the oldest transaction and those that
-    /// are in their places.
+    /// The tail of the log moves behind the oldest transaction and those that are
+    /// in their places (`__journal_drop_transaction`).
     fn drop_checkpoints(&mut self) {
         let (files, j) = self.files_and_journal();
         loop {
@@ -124,6 +126,8 @@ impl<V: Journalled> View<'_, V> {
         }
     }
 
+    /// Looks at the blocks of the oldest transaction (`log_do_checkpoint`,
+    /// `__process_buffer`).
     fn checkpoint_step(&mut self) -> Step {
         let (files, j) = self.files_and_journal();
         let running = j.running.as_ref().map(|t| t.tid);

@@ -13,7 +13,8 @@ use crate::mount::{Mount, View};
 use blklab_pagecache::{BioWork, FileId, Host, Place, Taken, WaitOrder};
 use blklab_types::{BioFlags, Op, PAGE_SECTORS};
 
-/// Revoke records in a block: its bytes behind a header of 16, at 4 each.
+/// Revoke records in a block: its bytes behind a header of 16, at 4 each
+/// (`journal_write_revoke_records`).
 const REVOKES: u64 = (4096 - 16) / 4;
 
 impl<V: Journalled> View<'_, V> {
@@ -61,7 +62,7 @@ impl<V: Journalled> View<'_, V> {
     }
 
     /// A committed block is the device's again: dirty, unless the running
-    /// transaction has changed it since.
+    /// transaction has changed it since (`__journal_refile_buffer`).
     fn release_committed(&mut self, place: Place, now: blklab_types::Jiffies) {
         let j = self.journal();
         let b = j.buffers.get_mut(&place);
@@ -92,7 +93,8 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         });
     }
 
-    /// Asks for a commit when the running transaction has expired.
+    /// Asks for a commit when the running transaction has expired
+    /// (`commit_timeout`).
     async fn commit_timer(&self) {
         let me = self.host.current();
         self.with(|s| s.journal().timer = Some(me));
@@ -130,7 +132,9 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         }
     }
 
-    /// Commits the running transaction.
+    /// Commits the running transaction (`journal_commit_transaction`,
+    /// `jbd2_journal_commit_transaction`): ordered data go first
+    /// (`journal_submit_data_buffers`).
     async fn commit(&self) {
         self.with(|s| {
             if let Some(t) = s.journal().running.as_mut() {
@@ -172,9 +176,9 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         self.finish_commit(metadata, log_blocks);
     }
 
-    /// Writes the commit block and waits for it; if the disk refuses the
-    /// barrier, again without, and all that follow. Returns the blocks of the
-    /// log that it took.
+    /// Writes the commit block and waits for it (`journal_write_commit_record`); if
+    /// the disk refuses the barrier, again without, and all that follow. Returns
+    /// the blocks of the log that it took.
     async fn write_commit_block(&self, flags: BioFlags) -> u64 {
         self.with(|s| {
             let j = s.journal();
@@ -201,6 +205,8 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         1
     }
 
+    /// Its blocks wait for a checkpoint from now on
+    /// (`__journal_insert_checkpoint`), and what it freed may be used.
     fn finish_commit(&self, blocks: Vec<Place>, log_blocks: u64) {
         let now = self.host.jiffies();
         let mut sorted = blocks.clone();
@@ -227,9 +233,9 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         });
     }
 
-    /// Writes revoke records and metadata, behind descriptors, to the log; waits
-    /// for all, and before that for the data of files (jbd2). Returns the blocks
-    /// of the log that it took.
+    /// Writes revoke records and metadata, behind descriptors, to the log
+    /// (`journal_write_metadata_buffer`); waits for all, and before that for the
+    /// data of files (jbd2). Returns the blocks of the log that it took.
     async fn write_metadata(
         &self,
         blocks: &[Place],
@@ -289,7 +295,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         nth as u64
     }
 
-    /// Submits the next block of the log.
+    /// Submits the next block of the log (`journal_next_log_block`).
     async fn write_log(&self, flags: BioFlags) {
         let (sector, mark, bio) = self.with(|s| {
             s.stats.write_bios += 1;
@@ -329,7 +335,7 @@ fn nr_descriptors(blocks: usize, per_descriptor: usize) -> usize {
 }
 
 impl<V: Journalled> View<'_, V> {
-    /// A block of the log has arrived.
+    /// A block of the log has arrived (`journal_end_buffer_io_sync`).
     pub(crate) fn end_log(&mut self, nth: u64, failed: bool, wake: &mut Vec<blklab_types::TaskId>) {
         let j = self.journal();
         j.log_failed |= failed;

@@ -56,15 +56,16 @@ impl<V: Journalled> View<'_, V> {
 }
 
 impl<H: Host, V: Journalled> Mount<'_, H, V> {
-    /// Waits for the data of a transaction's files that are on their way, when
-    /// its metadata are on theirs.
+    /// Waits for the data of a transaction's files that are on their way, when its
+    /// metadata are on theirs (`journal_finish_inode_data_buffers`).
     pub(crate) async fn wait_ordered_inodes(&self, inodes: &[FileId]) {
         for id in inodes {
             self.wait_writeback_run(*id, 0..u64::MAX).await;
         }
     }
 
-    /// Writes the data of a transaction's files, where commit does so.
+    /// Writes the data of a transaction's files, where commit does so
+    /// (`journal_submit_data_buffers`).
     pub(crate) async fn write_ordered_inodes(&self, inodes: &[FileId]) {
         if inodes.is_empty() {
             return;
@@ -75,6 +76,8 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         }
     }
 
+    /// Writes what is dirty of a file and has a place
+    /// (`journal_submit_inode_data_buffers`).
     async fn write_ordered_inode(&self, id: FileId) {
         let flags = self.config.features.integrity_flags;
         let mut page = 0;

@@ -15,42 +15,46 @@ use blklab_types::{BioFlags, Jiffies, PAGE_SECTORS, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// A transaction of the journal.
+/// A transaction of the journal (`transaction_t`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transaction {
+    /// `t_tid`.
     pub(super) tid: u64,
-    /// It is being closed: no more handles.
+    /// It is being closed: no more handles (`T_LOCKED`).
     pub(super) locked: bool,
-    /// Open handles, and the credits that they hold.
+    /// Open handles, and the credits that they hold (`t_updates`,
+    /// `t_outstanding_credits`).
     updates: u32,
     credits: u64,
-    /// When it is old enough to be committed.
+    /// When it is old enough to be committed (`t_expires`).
     expires: Jiffies,
-    /// Its metadata blocks, in order of the first change; some may have been
-    /// forgotten since.
+    /// Its metadata blocks, in order of the first change (`t_buffers`); some may
+    /// have been forgotten since.
     pub(super) metadata: Vec<Place>,
     /// Blocks that it freed: nobody takes them before it is committed.
     pub(crate) freed: Vec<Range<u64>>,
     /// Freed blocks of metadata, which a recovery must not write.
     pub(crate) nr_revoked: u64,
-    /// Pages whose data go to the disk first, in order of the first write.
+    /// Pages whose data go to the disk first, in order of the first write
+    /// (`t_sync_datalist`).
     pub(super) data: Vec<(FileId, Range<u64>)>,
-    /// Files whose new blocks' data go to the disk first (jbd2).
+    /// Files whose new blocks' data go to the disk first (jbd2; `t_inode_list`).
     pub(crate) inodes: Vec<FileId>,
-    /// A handle was synchronous.
+    /// A handle was synchronous (`t_synchronous_commit`).
     pub(super) sync: bool,
     /// A task waits for it.
     pub(super) waited: bool,
 }
 
-/// A committed transaction whose blocks may not be in their places.
+/// A committed transaction whose blocks may not be in their places
+/// (`t_checkpoint_list`).
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(super) blocks: Vec<Place>,
     pub(super) log_blocks: u64,
 }
 
-/// Which transactions hold a metadata block.
+/// Which transactions hold a metadata block (`journal_head`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
     pub(super) running: bool,
@@ -59,7 +63,7 @@ pub(super) struct Buffer {
     pub(super) listed: bool,
     /// Its file's page is gone: it is not to be written to its place.
     pub(super) dropped: bool,
-    /// It is being written to the log from its only copy.
+    /// It is being written to the log from its only copy (`BJ_Shadow`).
     pub(super) shadow: bool,
 }
 
@@ -70,25 +74,31 @@ pub(super) struct Ordered {
     pub(super) committing: PageBits,
 }
 
-/// The journal.
+/// The journal (`journal_t`).
 #[derive(Debug)]
 pub(crate) struct Journal {
     pub(super) rules: JournalRules,
     /// Sectors of its blocks, in pieces that are contiguous on the disk: the
     /// first block, its sector.
     places: Vec<(u64, u64)>,
+    /// `j_running_transaction`.
     pub(crate) running: Option<Transaction>,
+    /// `j_committing_transaction`.
     pub(super) committing: Option<Transaction>,
+    /// `j_transaction_sequence`.
     last_tid: u64,
-    /// The youngest transaction whose commit is wanted, and that is committed.
+    /// The youngest transaction whose commit is wanted (`j_commit_request`), and
+    /// that is committed (`j_commit_sequence`).
     pub(super) requested: u64,
     pub(super) committed: u64,
     pub(super) buffers: BTreeMap<Place, Buffer>,
     pub(super) ordered: PerFile<Ordered>,
+    /// `j_maxlen`.
     pub(super) blocks: u64,
-    /// Next block of the log, and how many are free.
+    /// Next block of the log, and how many are free (`j_head`, `j_free`).
     pub(super) head: u64,
     pub(super) free: u64,
+    /// `j_checkpoint_transactions`.
     pub(super) checkpoints: VecDeque<Checkpoint>,
     pub(super) checkpointing: bool,
     /// Which of the log blocks on their way have arrived.
@@ -101,7 +111,7 @@ pub(crate) struct Journal {
     pub(super) timer: Option<TaskId>,
 }
 
-/// The right to change metadata under the running transaction.
+/// The right to change metadata under the running transaction (`handle_t`).
 #[derive(Debug)]
 pub(crate) struct Handle {
     credits: u64,
@@ -184,11 +194,13 @@ impl Journal {
         self.running.as_ref().map_or(0, |t| t.tid)
     }
 
-    /// Most blocks of a transaction.
+    /// Most blocks of a transaction (`j_max_transaction_buffers`).
     pub(crate) fn max_credits(&self) -> u64 {
         self.blocks / 4
     }
 
+    /// Whether the log has room for another transaction (`__log_space_left`,
+    /// `jbd_space_needed`).
     fn has_room(&self) -> bool {
         let committing = self
             .committing
@@ -202,7 +214,7 @@ impl Journal {
         wake.append(&mut self.waiters);
     }
 
-    /// Asks for the commit of a transaction.
+    /// Asks for the commit of a transaction (`__log_start_commit`).
     fn request(&mut self, tid: u64, wake: &mut Vec<TaskId>) {
         if self.requested < tid {
             self.requested = tid;
@@ -232,7 +244,7 @@ enum Start {
 }
 
 impl<V: Journalled> View<'_, V> {
-    /// Tries to open a handle; says what to wait for.
+    /// Tries to open a handle (`start_this_handle`); says what to wait for.
     fn try_start(
         &mut self,
         credits: u64,
@@ -270,7 +282,7 @@ impl<V: Journalled> View<'_, V> {
         Start::Open
     }
 
-    /// Closes a handle.
+    /// Closes a handle (`journal_stop`).
     fn stop(&mut self, handle: &Handle, sync: bool, now: Jiffies, wake: &mut Vec<TaskId>) {
         let j = self.journal();
         let t = j.running.as_mut();
@@ -291,8 +303,8 @@ impl<V: Journalled> View<'_, V> {
         }
     }
 
-    /// Takes a block into the running transaction, unless it is being written.
-    /// Returns whether that was possible.
+    /// Takes a block into the running transaction, unless it is being written
+    /// (`do_get_write_access`). Returns whether that was possible.
     fn try_access(&mut self, place: Place) -> bool {
         let j = self.journal();
         let buffer = j.buffers.entry(place).or_default();
@@ -334,7 +346,8 @@ impl<V: Journalled> View<'_, V> {
         self.clean_page(id, run);
     }
 
-    /// Adds a page's data to those that the running transaction awaits.
+    /// Adds a page's data to those that the running transaction awaits
+    /// (`journal_dirty_data`).
     pub(crate) fn attach_data(&mut self, id: FileId, page: u64) {
         let run = page..page + 1;
         let ordered = &mut self.journal().ordered[id];

@@ -13,6 +13,9 @@
 //!
 //! Data that must be on the disk before a commit are pages (jbd, [`commit`]) or
 //! files (jbd2, [`inodes`]); a filesystem uses one of the two.
+//!
+//! The names of functions and fields are those of jbd; in jbd2 most functions have
+//! `jbd2_` in front.
 
 mod checkpoint;
 mod commit;

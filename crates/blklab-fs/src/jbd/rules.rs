@@ -95,10 +95,10 @@ pub(crate) struct JournalRules {
     pub(crate) mark: BioFlags,
     /// Checkpoints write synchronously.
     pub(crate) sync_checkpoint: bool,
-    /// Seconds between commits.
+    /// Seconds between commits (`j_commit_interval`).
     pub(crate) commit_s: u32,
     /// Blocks handed to the block layer at a time: a descriptor and what it
-    /// describes.
+    /// describes (`j_wbufsize`).
     pub(crate) batch: usize,
     /// Commit writes what is dirty of the files that a transaction names, and has
     /// a place; else it only waits for what is on its way (jbd2).

@@ -13,7 +13,8 @@ use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS};
 use std::ops::Range;
 
 impl View<'_, Nilfs> {
-    /// A page of a metadata file is dirty. Such files stand on no list.
+    /// A page of a metadata file is dirty (`nilfs_mdt_mark_buffer_dirty`). Such
+    /// files stand on no list.
     pub(super) fn nilfs_dirty_meta(&mut self, id: FileId, page: u64) {
         let run = page..page + 1;
         let file = &mut self.state.files[id.idx()];
@@ -31,7 +32,7 @@ impl View<'_, Nilfs> {
         self.state.count_dirtied(id, 1);
     }
 
-    /// The block of a file's inode is dirty.
+    /// The block of a file's inode is dirty (`nilfs_mark_inode_dirty`).
     pub(super) fn nilfs_dirty_inode(&mut self, id: FileId) {
         let n = &mut *self.volume;
         let (meta, number) = (n.meta.inodes, u64::from(n.inode(id).number));
@@ -39,7 +40,7 @@ impl View<'_, Nilfs> {
         self.nilfs_dirty_meta(meta, block);
     }
 
-    /// The file is the constructor's concern.
+    /// The file is the constructor's concern (`nilfs_set_file_dirty`).
     pub(super) fn nilfs_queue(&mut self, id: FileId) {
         let n = &mut *self.volume;
         if !std::mem::replace(&mut n.inode(id).queued, true) {
@@ -47,7 +48,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// Gives a new file or directory its inode.
+    /// Gives a new file or directory its inode (`nilfs_ifile_create_inode`).
     pub(super) fn nilfs_new_inode(&mut self, id: FileId, now: Jiffies) {
         let directory = self.files[id.idx()].directory.is_some();
         let n = &mut *self.volume;
@@ -83,7 +84,8 @@ impl View<'_, Nilfs> {
         self.nilfs_dirty_data(id, page..page + 1, now);
     }
 
-    /// Puts an entry into a directory: into the first page with room.
+    /// Puts an entry into a directory: into the first page with room
+    /// (`nilfs_add_link`).
     pub(super) fn nilfs_add_entry(&mut self, directory: FileId, id: FileId, now: Jiffies) {
         let bytes = self.nilfs_entry_bytes(id);
         let page = self.nilfs_entry_page(directory, bytes);
@@ -94,7 +96,7 @@ impl View<'_, Nilfs> {
         self.volume.inode(id).entry_page = page as u32;
     }
 
-    /// Takes an entry out of its directory.
+    /// Takes an entry out of its directory (`nilfs_delete_entry`).
     pub(super) fn nilfs_take_entry(&mut self, directory: FileId, id: FileId, now: Jiffies) {
         let bytes = self.nilfs_entry_bytes(id);
         let page = u64::from(self.volume.inode(id).entry_page);
@@ -166,7 +168,8 @@ impl View<'_, Nilfs> {
         self.nilfs_dirty_paths(id, run);
     }
 
-    /// Adds the B-tree nodes that a file of so many pages needs.
+    /// Adds the B-tree nodes that a file of so many pages needs
+    /// (`nilfs_btree_insert`).
     pub(super) fn nilfs_grow_tree(&mut self, id: FileId, pages: u64) {
         if pages <= DIRECT_BLOCKS {
             return;
@@ -207,7 +210,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// The lowest B-tree node above a page is dirty.
+    /// The lowest B-tree node above a page is dirty (`nilfs_btree_propagate`).
     fn nilfs_dirty_path(&mut self, id: FileId, page: u64) {
         let n = &mut *self.volume;
         let node = n.inode(id).tree.as_ref().and_then(|t| t.path(page).next());
@@ -217,7 +220,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// Takes virtual block numbers.
+    /// Takes virtual block numbers (`nilfs_dat_prepare_alloc`).
     pub(super) fn nilfs_take_numbers(&mut self, most: u64) -> (u64, u64) {
         let (first, count) = self.volume.translation.take(most);
         for number in first..first + count {
@@ -240,14 +243,15 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// Gives a virtual block number back.
+    /// Gives a virtual block number back (`nilfs_dat_freev`).
     pub(super) fn nilfs_free_number(&mut self, number: u64) {
         self.volume.translation.give(number);
         self.nilfs_dirty_number(number, true);
     }
 
-    /// A number's block is no longer part of the filesystem. If it lies in a
-    /// segment, its entry keeps the time of that until the segment is cleaned.
+    /// A number's block is no longer part of the filesystem
+    /// (`nilfs_dat_prepare_end`). If it lies in a segment, its entry keeps the time
+    /// of that until the segment is cleaned.
     fn nilfs_end_number(&mut self, number: u64, placed: bool) {
         if placed {
             self.nilfs_dirty_number(number, false);
@@ -256,7 +260,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// Frees all blocks of a file.
+    /// Frees all blocks of a file (`nilfs_bmap_truncate`).
     pub(super) fn nilfs_free_blocks(&mut self, id: FileId) {
         let inode = self.volume.inode(id);
         let (numbers, tree) = (std::mem::take(&mut inode.numbers), inode.tree.take());
@@ -291,7 +295,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// Frees a file's inode and blocks.
+    /// Frees a file's inode and blocks (`nilfs_ifile_delete_inode`).
     pub(super) fn nilfs_free_inode(&mut self, id: FileId) {
         self.nilfs_free_blocks(id);
         let n = &mut *self.volume;

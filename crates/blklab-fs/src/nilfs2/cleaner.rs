@@ -93,7 +93,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
-    /// Makes segments clean.
+    /// Makes segments clean (`nilfs_clean_segments`).
     async fn clean(&self, segments: Vec<u64>) {
         for segment in &segments {
             let (live, _) = self.with(|s| s.nilfs_live(*segment));

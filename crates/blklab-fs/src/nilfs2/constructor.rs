@@ -15,17 +15,18 @@ use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, Host, Sleep, State};
 use blklab_types::{BioFlags, Jiffies, Op, PAGE_SECTORS, Span, TaskId};
 
-/// The constructor's state, and the lock of changes.
+/// The constructor's state (`nilfs_sc_info`), and the lock of changes
+/// (`ns_segctor_sem`).
 #[derive(Debug, Default)]
 pub(super) struct Constructor {
     task: Option<TaskId>,
     timer: Option<TaskId>,
     /// When the timer ends.
     due: Option<Jiffies>,
-    /// Files are to be written.
+    /// Files are to be written (`sc_flush_request`).
     flush: bool,
-    /// Checkpoints asked for, those that a construction has taken up, and
-    /// those that are done.
+    /// Checkpoints asked for, those that a construction has taken up, and those
+    /// that are done (`sc_seq_request`, `sc_seq_accepted`, `sc_seq_done`).
     requested: u64,
     done: u64,
     /// Tasks that sleep for a checkpoint.
@@ -102,7 +103,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         });
     }
 
-    /// Keeps changes out, and waits for those under way.
+    /// Keeps changes out, and waits for those under way (`nilfs_transaction_lock`).
     pub(super) async fn lock_changes(&self) {
         let me = self.host.current();
         while self.with(|s| {
@@ -128,6 +129,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
+    /// `nilfs_transaction_unlock`.
     pub(super) fn unlock_changes(&self) {
         self.waking(|s, wake| {
             let c = &mut s.volume.constructor;
@@ -138,6 +140,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
 
     // The thread -------------------------------------------------------------
 
+    /// `nilfs_construction_timeout`.
     async fn segctor_timer(&self) {
         let me = self.host.current();
         self.with(|s| s.volume.constructor.timer = Some(me));
@@ -155,6 +158,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
+    /// `nilfs_segctor_thread`.
     async fn segctord(&self) {
         let me = self.host.current();
         self.with(|s| s.volume.constructor.task = Some(me));
@@ -172,7 +176,8 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
-    /// One construction, by whoever has the lock of changes.
+    /// One construction, by whoever has the lock of changes
+    /// (`nilfs_segctor_construct`, `nilfs_segctor_do_construct`).
     pub(super) async fn construct(&self, plan: Plan) {
         let accepted = self.with(|s| s.volume.constructor.requested);
         self.read_for_log(&plan).await;
@@ -203,8 +208,8 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         self.waking(|s, wake| s.volume.note_constructed(plan.mode, accepted, now, wake));
     }
 
-    /// Writes logs one behind the other, and waits for all. Returns whether
-    /// all went well.
+    /// Writes logs one behind the other, and waits for all (`nilfs_segctor_write`,
+    /// `nilfs_segctor_wait`). Returns whether all went well.
     async fn write_log_parts(&self, log: &Log) -> bool {
         let group = self.open_group();
         let most = self.config.bio_pages;
@@ -231,6 +236,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         self.close_group(group).await
     }
 
+    /// `nilfs_commit_super`.
     async fn write_super_block(&self) {
         let (sector, flags) = self.with(|s| {
             let n = &mut *s.volume;
@@ -326,7 +332,7 @@ impl super::Nilfs {
         }
     }
 
-    /// A construction has ended.
+    /// A construction has ended (`nilfs_segctor_notify`).
     fn note_constructed(
         &mut self,
         mode: Mode,

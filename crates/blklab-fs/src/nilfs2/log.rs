@@ -30,11 +30,11 @@ const TRANSLATION_BLOCK_BYTES: u64 = 8;
 /// How far a log goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Everything, ended by a super root.
+    /// Everything, ended by a super root (`SC_LSEG_SR`).
     Checkpoint,
-    /// Files and directories only.
+    /// Files and directories only (`SC_FLUSH_FILE`).
     Files,
-    /// The data of one file.
+    /// The data of one file (`SC_LSEG_DSYNC`).
     Data(FileId),
 }
 
@@ -115,8 +115,8 @@ impl Log {
 }
 
 impl View<'_, Nilfs> {
-    /// Collects what a plan names, and gives it a place; dirty pages are on
-    /// their way to the disk from then on.
+    /// Collects what a plan names, and gives it a place (`nilfs_segctor_collect`);
+    /// dirty pages are on their way to the disk from then on.
     pub(super) fn nilfs_collect(&mut self, plan: &Plan, now: Time) -> Log {
         let mut log = Log {
             released: plan.released.clone(),
@@ -149,7 +149,7 @@ impl View<'_, Nilfs> {
         log
     }
 
-    /// What makes a log a checkpoint.
+    /// What makes a log a checkpoint (`nilfs_segctor_collect_blocks`).
     fn nilfs_add_metadata(&mut self, log: &mut Log, queue: &[FileId], now: Time) {
         for id in queue {
             let inode = self.volume.inode(*id);
@@ -193,7 +193,8 @@ impl View<'_, Nilfs> {
         self.nilfs_add_file(log, id, now);
     }
 
-    /// A file's dirty pages, then its dirty B-tree nodes.
+    /// A file's dirty pages, then its dirty B-tree nodes
+    /// (`nilfs_segctor_scan_file`).
     fn nilfs_add_file(&mut self, log: &mut Log, id: FileId, now: Time) {
         self.nilfs_renumber(id);
         let Some(tree) = self.volume.inode(id).tree.take() else {
@@ -266,7 +267,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// One block more.
+    /// One block more (`nilfs_segctor_add_file_block`).
     fn nilfs_add_block(
         &mut self,
         log: &mut Log,
@@ -314,7 +315,7 @@ impl View<'_, Nilfs> {
         }
     }
 
-    /// Gives the log under construction its place.
+    /// Gives the log under construction its place (`nilfs_segctor_assign`).
     fn nilfs_place(&mut self, log: &mut Log, now: Time) {
         if log.blocks == 0 || log.full {
             return;
@@ -348,7 +349,7 @@ impl View<'_, Nilfs> {
         (log.blocks, log.summary_bytes, log.last_file) = (0, 0, None);
     }
 
-    /// A log is on the disk.
+    /// A log is on the disk (`nilfs_segctor_complete_write`).
     pub(super) fn nilfs_finish(&mut self, log: &Log, failed: bool, wake: &mut Vec<TaskId>) {
         for item in log.items.iter().filter(|i| i.dirty) {
             let run = item.page..item.page + item.pages;

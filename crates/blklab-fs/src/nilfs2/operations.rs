@@ -151,7 +151,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         Ok(())
     }
 
-    /// A page is about to become dirty through a mapping.
+    /// A page is about to become dirty through a mapping (`nilfs_page_mkwrite`).
     pub(super) async fn nilfs_mapped_write(&self, id: FileId, page: u64) {
         if self.with(|s| s.file(id).dirty.test(page)) {
             return;

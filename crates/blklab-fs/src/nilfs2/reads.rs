@@ -33,8 +33,8 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
-    /// Reads the translation of a page's number if need be. Blocks of the
-    /// translation have none.
+    /// Reads the translation of a page's number if need be (`nilfs_dat_translate`).
+    /// Blocks of the translation have none.
     async fn nilfs_load_translation(&self, id: FileId, page: u64) {
         let block = self.with(|s| {
             let n = &mut *s.volume;
@@ -49,7 +49,8 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
-    /// Before a page is mapped for a read. Pages without a place are empty.
+    /// Before a page is mapped for a read (`nilfs_get_block`). Pages without a
+    /// place are empty.
     pub(super) async fn nilfs_load_mapping(&self, id: FileId, page: u64) {
         let (hole, node, nodes) = self.with(|s| {
             let file = s.file(id);
@@ -132,7 +133,8 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         }
     }
 
-    /// Reads the first pages of a directory that are not in memory.
+    /// Reads the first pages of a directory that are not in memory
+    /// (`nilfs_readdir`).
     pub(super) async fn nilfs_read_directory(&self, id: FileId, pages: u64) -> Result<(), FsError> {
         let end = self.with(|s| s.file(id).eof_pages()).min(pages);
         let mut page = 0;

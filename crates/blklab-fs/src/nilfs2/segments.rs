@@ -103,7 +103,7 @@ impl Segments {
         self.next_segment()
     }
 
-    /// Goes on to the next clean segment.
+    /// Goes on to the next clean segment (`nilfs_sufile_alloc`).
     pub(super) fn next_segment(&mut self) -> bool {
         let n = self.all.len();
         let next = (1..n)
@@ -162,7 +162,7 @@ impl Segments {
             .map_or(&[], |s| s.pieces.as_slice())
     }
 
-    /// A segment is clean again.
+    /// A segment is clean again (`nilfs_sufile_freev`).
     pub(super) fn release(&mut self, segment: u64) {
         if let Some(s) = self.all.get_mut(segment as usize)
             && std::mem::take(&mut s.used)

@@ -38,7 +38,8 @@ impl Table {
         self.used.next_clear(self.from, u64::MAX)
     }
 
-    /// Takes up to `most` entries in a row: the first, and how many.
+    /// Takes up to `most` entries in a row (`nilfs_palloc_prepare_alloc_entry`):
+    /// the first, and how many.
     pub(super) fn take(&mut self, most: u64) -> (u64, u64) {
         let first = self.next();
         let end = self.used.next_set(first, first + most);
@@ -48,7 +49,7 @@ impl Table {
         (first, end - first)
     }
 
-    /// Gives an entry back.
+    /// Gives an entry back (`nilfs_palloc_prepare_free_entry`).
     pub(super) fn give(&mut self, entry: u64) {
         self.used.clear(entry..entry + 1);
         self.from = self.from.min(entry);

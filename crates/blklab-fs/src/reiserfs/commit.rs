@@ -62,8 +62,8 @@ impl Journal {
         }
     }
 
-    /// The last of the transactions that are flushed together: the oldest, and
-    /// those behind it that are committed.
+    /// The last of the transactions that are flushed together
+    /// (`kupdate_transactions`): the oldest, and those behind it that are committed.
     fn last_of_group(&self) -> u64 {
         let oldest = self.ended.front();
         let mut last = oldest.expect("what fills the log has ended").tid;
@@ -119,8 +119,8 @@ impl View<'_, Volume> {
         }
     }
 
-    /// What is to be done to bring a block of a committed transaction to its
-    /// place; takes it if it is to be written.
+    /// What is to be done to bring a block of a committed transaction to its place
+    /// (`write_one_transaction`); takes it if it is to be written.
     fn reiser_take_block(&mut self, tid: u64, block: u64) -> Place {
         let v = &mut *self.volume;
         let device = v.device;
@@ -195,7 +195,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Commits what has ended, a while after it has.
+    /// Commits what has ended, a while after it has (`flush_async_commits`).
     async fn reiser_worker(&self) {
         let me = self.host.current();
         self.with(|s| s.reiser_journal().worker = Some(me));
@@ -249,7 +249,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         });
     }
 
-    /// Commits all transactions up to one, and waits.
+    /// Commits all transactions up to one, and waits (`flush_older_commits`).
     pub(super) async fn reiser_commit_up_to(&self, tid: u64) {
         loop {
             let next = self.with(|s| {
@@ -320,7 +320,8 @@ impl<H: Host> Mount<'_, H, Volume> {
     }
 
     /// Writes the blocks of the oldest transactions to their places, and the
-    /// journal's header (`flush_used_journal_lists`).
+    /// journal's header (`flush_used_journal_lists`,
+    /// `update_journal_header_block`).
     async fn reiser_flush_group(&self) {
         let last = self.with(|s| s.reiser_journal().last_of_group());
         self.reiser_commit_up_to(last).await;

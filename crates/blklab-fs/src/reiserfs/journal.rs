@@ -28,23 +28,25 @@ pub(super) struct Transaction {
     pub(super) tid: u64,
     /// Its metadata blocks, in order of the first change.
     pub(super) blocks: Vec<u64>,
-    /// New pages whose data go to the disk first.
+    /// New pages whose data go to the disk first (`j_bh_list`).
     pub(super) data: Vec<(FileId, Range<u64>)>,
     /// Blocks that it freed.
     pub(super) frozen: Vec<Range<u64>>,
-    /// Open handles, and the blocks that they may still add.
+    /// Open handles (`j_wcount`), and the blocks that they may still add
+    /// (`j_len_alloc`).
     pub(super) writers: u32,
     reserved: u64,
-    /// Handles so far.
+    /// Handles so far (`j_bcount`).
     handles: u64,
+    /// `j_trans_start_time`.
     since: Option<Jiffies>,
-    /// It takes no more handles.
+    /// It takes no more handles (`J_WRITERS_BLOCKED`).
     closing: bool,
-    /// Somebody will commit it: the work queue need not.
+    /// Somebody will commit it: the work queue need not (`LIST_COMMIT_PENDING`).
     commit_pending: bool,
 }
 
-/// A transaction that has ended.
+/// A transaction that has ended (`reiserfs_journal_list`).
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) tid: u64,
@@ -67,17 +69,18 @@ impl Ended {
     }
 }
 
-/// The journal.
+/// The journal (`reiserfs_journal`).
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
     pub(super) running: Transaction,
-    /// Oldest first.
+    /// Oldest first (`j_journal_list`).
     pub(super) ended: VecDeque<Ended>,
-    /// Where the next transaction begins in the log.
+    /// Where the next transaction begins in the log (`j_start`).
     pub(super) start: u64,
     /// Blocks of the log.
     pub(super) length: u64,
-    /// The newest transaction of each block that is not in its place.
+    /// The newest transaction of each block that is not in its place
+    /// (`j_list_hash_table`).
     pub(super) newest: BTreeMap<u64, u64>,
     /// Somebody ends a transaction (`j_mutex`).
     pub(super) ending: bool,
@@ -87,7 +90,7 @@ pub(super) struct Journal {
     /// The work queue's task, and when it is to commit.
     pub(super) worker: Option<TaskId>,
     pub(super) work_due: Option<Jiffies>,
-    /// Files that hold preallocated blocks.
+    /// Files that hold preallocated blocks (`j_prealloc_list`).
     pub(super) preallocated: Vec<FileId>,
 }
 
@@ -145,7 +148,8 @@ impl Journal {
         since.is_some_and(|s| now.0 > s.0 + max_age)
     }
 
-    /// Adds a block to the running transaction. Returns whether it is new.
+    /// Adds a block to the running transaction (`journal_mark_dirty`). Returns
+    /// whether it is new.
     pub(super) fn add(&mut self, block: u64) -> bool {
         let tid = self.running.tid;
         if self.newest.insert(block, tid) == Some(tid) {
@@ -156,7 +160,7 @@ impl Journal {
         true
     }
 
-    /// A block is not metadata any more.
+    /// A block is not metadata any more (`journal_mark_freed`).
     pub(super) fn forget(&mut self, block: u64) {
         if self.newest.remove(&block) == Some(self.running.tid)
             && let Some(at) = self.running.blocks.iter().rposition(|b| *b == block)
@@ -213,6 +217,7 @@ impl View<'_, Volume> {
         &mut self.volume.journal
     }
 
+    /// Tries to open a handle (`do_journal_begin_r`).
     fn try_begin(&mut self, blocks: u64, now: Jiffies, max_age: u64) -> Start {
         let j = self.reiser_journal();
         if j.ending || j.running.closing {
@@ -235,7 +240,8 @@ impl View<'_, Volume> {
         Start::Open(t.tid)
     }
 
-    /// Closes a handle. Returns whether the caller has to end the transaction.
+    /// Closes a handle (`check_journal_end`). Returns whether the caller has to end
+    /// the transaction.
     fn try_close(&mut self, handle: &Handle, how: Close, now: Jiffies, max_age: u64) -> bool {
         let j = self.reiser_journal();
         j.running.writers -= 1;
@@ -293,8 +299,9 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Ends the running transaction, now, and waits for its commit. `always`:
-    /// even if nothing was logged (`sync_fs`; `write_super` looks first).
+    /// Ends the running transaction, now, and waits for its commit
+    /// (`reiserfs_sync_fs`). `always`: even if nothing was logged (`sync_fs`;
+    /// `write_super` looks first).
     pub(super) async fn reiser_sync_journal(&self, always: bool) {
         if always || self.with(|s| s.reiser_journal().super_dirty) {
             let handle = self.reiser_begin(1).await;

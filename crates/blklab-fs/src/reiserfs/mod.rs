@@ -187,7 +187,7 @@ impl Volume {
         self.inode(id).object
     }
 
-    /// The lowest object number that is free.
+    /// The lowest object number that is free (`reiserfs_get_unused_objectid`).
     fn new_number(&mut self) -> u32 {
         self.free_numbers.pop_first().unwrap_or_else(|| {
             self.next_number += 1;
@@ -195,8 +195,9 @@ impl Volume {
         })
     }
 
-    /// The packing locality of what is made in a directory: the directory's
-    /// own as long as its group has room.
+    /// The packing locality of what is made in a directory
+    /// (`reiserfs_choose_packing`): the directory's own as long as its group has
+    /// room.
     fn locality_in(&mut self, directory: Object) -> u32 {
         if directory.locality == 1 || self.space.group_used(directory.locality) {
             directory.number
@@ -205,9 +206,9 @@ impl Volume {
         }
     }
 
-    /// Takes blocks for the next pages of a file: those set aside for it, or
-    /// the next free ones behind its last, with up to 16 more set aside. None
-    /// if the volume is full.
+    /// Takes blocks for the next pages of a file (`reiserfs_new_unf_blocknrs`):
+    /// those set aside for it, or the next free ones behind its last, with up to 16
+    /// more set aside. None if the volume is full.
     fn take_pages(&mut self, id: FileId, file: &mut File, pages: u64) -> Option<Range<u64>> {
         let (mut start, mut count) = self.inode(id).preallocated;
         if count == 0 {
@@ -244,8 +245,9 @@ impl Volume {
         Some(start..start + used)
     }
 
-    /// Gives the blocks that were set aside for a file back. Returns the
-    /// bitmap that says so, if there were any.
+    /// Gives the blocks that were set aside for a file back
+    /// (`reiserfs_discard_prealloc`). Returns the bitmap that says so, if there
+    /// were any.
     fn release_preallocated(&mut self, id: FileId) -> Option<u64> {
         let (start, count) = std::mem::take(&mut self.inode(id).preallocated);
         if count == 0 {

@@ -40,6 +40,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         made
     }
 
+    /// The items of a new file or directory and of its name (`reiserfs_new_inode`,
+    /// `reiserfs_add_entry`).
     async fn reiser_make(&self, directory: FileId, id: FileId) -> Result<(), FsError> {
         let (object, is_directory) = self.with(|s| {
             let file = &mut s.files[id.idx()];
@@ -70,7 +72,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.reiser_touch(id).await
     }
 
-    /// Finds a name and its inode: reads the nodes on the way to both.
+    /// Finds a name and its inode (`reiserfs_lookup`): reads the nodes on the way
+    /// to both.
     pub(super) async fn reiser_look_up(
         &self,
         directory: FileId,
@@ -82,7 +85,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.reiser_ready(|t, out| t.path(stat, out)).await
     }
 
-    /// Reads the leaves of a directory, up to 16 at a time.
+    /// Reads the leaves of a directory, up to 16 at a time (`reiserfs_readdir`,
+    /// `search_by_key_reada`).
     pub(super) async fn reiser_list(&self, directory: FileId) -> Result<(), FsError> {
         let object = self.reiser_with(|v| v.object(directory));
         let mut key = Key::dots(object);

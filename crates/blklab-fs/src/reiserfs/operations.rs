@@ -54,8 +54,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Brings the nodes that `list` names into memory, in its order; asks again
-    /// after each read.
+    /// Brings the nodes that `list` names into memory, in its order
+    /// (`search_by_key`); asks again after each read.
     pub(super) async fn reiser_ready(
         &self,
         list: impl Fn(&Tree, &mut Vec<u64>),
@@ -99,7 +99,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         Ok(())
     }
 
-    /// Changes the tree, under a handle.
+    /// Changes the tree, under a handle (`fix_nodes`, `do_balance`).
     pub(super) async fn reiser_change(&self, change: Change) -> Result<(), FsError> {
         let key = change.key();
         match change {
@@ -155,8 +155,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         Ok(())
     }
 
-    /// Gives blocks of a file back, under a handle: no page gets them before
-    /// the commit.
+    /// Gives blocks of a file back, under a handle (`reiserfs_free_block`): no page
+    /// gets them before the commit.
     pub(super) async fn reiser_free_blocks(&self, run: Range<u64>) -> Result<(), FsError> {
         let mut at = run.start;
         while at < run.end {
@@ -190,7 +190,8 @@ impl<H: Host> Mount<'_, H, Volume> {
 
     // Writing ----------------------------------------------------------------
 
-    /// Pages have been copied: gives new ones blocks, makes all dirty.
+    /// Pages have been copied: gives new ones blocks, makes all dirty
+    /// (`reiserfs_write_begin`, `reiserfs_write_end`).
     pub(super) async fn reiser_write(
         &self,
         id: FileId,
@@ -266,6 +267,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         Ok(())
     }
 
+    /// Gives a file blocks and pointers to them up to a page
+    /// (`reiserfs_get_block`).
     async fn reiser_allocate(&self, id: FileId, pages: u64) -> Result<(), FsError> {
         let object = self.reiser_with(|v| v.object(id));
         loop {
@@ -297,7 +300,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         done.and(touched)
     }
 
-    /// A file or a directory has been read: its access time.
+    /// A file or a directory has been read: its access time
+    /// (`reiserfs_dirty_inode`).
     pub(super) async fn reiser_accessed(&self, id: FileId) {
         let second = self.inode_second();
         let stale = self.reiser_with(|v| {
@@ -315,14 +319,14 @@ impl<H: Host> Mount<'_, H, Volume> {
 
     // Cutting ----------------------------------------------------------------
 
-    /// Pages are dropped: their buffers are not written any more, those on
-    /// their way are waited for.
+    /// Pages are dropped (`reiserfs_invalidatepage`): their buffers are not written
+    /// any more, those on their way are waited for.
     pub(super) async fn reiser_invalidate(&self, id: FileId, run: Range<u64>) {
         self.with(|s| s.files[id.idx()].buffers.dirty.clear(run.clone()));
         self.wait_buffers(id, run).await;
     }
 
-    /// Cuts a file to nothing.
+    /// Cuts a file to nothing (`reiserfs_truncate_file`).
     pub(super) async fn reiser_truncate(&self, id: FileId) -> Result<(), FsError> {
         self.reiser_remove_body(id).await?;
         let handle = self.reiser_begin(2 * BALANCE_BLOCKS + 1).await;
@@ -331,8 +335,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         touched
     }
 
-    /// Takes a file's tail and its blocks away, from the end; a handle per
-    /// item.
+    /// Takes a file's tail and its blocks away, from the end
+    /// (`reiserfs_do_truncate`); a handle per item.
     async fn reiser_remove_body(&self, id: FileId) -> Result<(), FsError> {
         let (object, tail) = self.reiser_with(|v| {
             let inode = v.inode(id);

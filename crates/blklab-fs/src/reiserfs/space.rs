@@ -138,7 +138,7 @@ impl Space {
         self.group(group).free
     }
 
-    /// The group that a packing locality hashes to.
+    /// The group that a packing locality hashes to (`bmap_hash_id`).
     pub(super) fn group_of(&self, locality: u32) -> u64 {
         let groups = self.nr_groups();
         if locality <= 2 {
@@ -148,8 +148,8 @@ impl Space {
         group.max(1).min(groups - 1)
     }
 
-    /// Whether others should start a packing locality of their own: more than
-    /// four tenths of this one's group are taken.
+    /// Whether others should start a packing locality of their own: more than four
+    /// tenths of this one's group are taken (`block_group_used`).
     pub(super) fn group_used(&mut self, locality: u32) -> bool {
         let group = self.group_of(locality);
         self.free_in(group) <= GROUP_BLOCKS * 60 / 100
@@ -160,14 +160,16 @@ impl Space {
         self.group_of(locality) * GROUP_BLOCKS + GROUP_NODES
     }
 
-    /// Takes the first free blocks in a row from a place on; from the start of
-    /// the volume if there are none. None if all are taken.
+    /// Takes the first free blocks in a row from a place on
+    /// (`reiserfs_allocate_blocknrs`); from the start of the volume if there are
+    /// none. None if all are taken.
     pub(super) fn take(&mut self, from: u64, want: Want) -> Option<Range<u64>> {
         let from = from.min(self.blocks - 1);
         self.take_between(from..self.blocks, want)
             .or_else(|| self.take_between(0..from, want))
     }
 
+    /// `scan_bitmap`.
     fn take_between(&mut self, run: Range<u64>, want: Want) -> Option<Range<u64>> {
         if self.free > self.blocks / 20
             && let Some(found) = self.search(run.clone(), want, true)
@@ -204,8 +206,8 @@ impl Space {
         None
     }
 
-    /// Gives blocks back. `frozen`: no page may take them before
-    /// [`Space::thaw`].
+    /// Gives blocks back (`reiserfs_free_block`). `frozen`: no page may take them
+    /// before [`Space::thaw`].
     pub(super) fn free_blocks(&mut self, run: Range<u64>, frozen: bool) {
         for block in run {
             let (group, bit) = (block / GROUP_BLOCKS, block % GROUP_BLOCKS);
@@ -232,7 +234,7 @@ impl Space {
 }
 
 impl Group {
-    /// The first free bits in a row.
+    /// The first free bits in a row (`scan_bitmap_block`).
     fn find(&self, run: Range<u64>, want: Want) -> Option<Range<u64>> {
         let usable = |word: usize| {
             let frozen = if want.page { self.frozen[word] } else { 0 };

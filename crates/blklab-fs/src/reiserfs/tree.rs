@@ -147,7 +147,7 @@ impl Tree {
         self.node(self.leaf(key)).block
     }
 
-    /// The blocks from the root to the leaf of a key.
+    /// The blocks from the root to the leaf of a key (`search_by_key`).
     pub(super) fn path(&self, key: Key, out: &mut Vec<u64>) {
         let mut n = self.root;
         loop {
@@ -213,6 +213,7 @@ impl Tree {
         }
     }
 
+    /// The blocks of a leaf's neighbours (`get_neighbors`).
     fn neighbours(&self, leaf: NodeNo, out: &mut Vec<u64>) {
         for n in [self.node(leaf).left, self.node(leaf).right] {
             if n != NONE {
@@ -244,7 +245,8 @@ impl Tree {
 
     // Changing ---------------------------------------------------------------
 
-    /// Puts an item in, or gives one that is there another size.
+    /// Puts an item in, or gives one that is there another size
+    /// (`reiserfs_insert_item`, `reiserfs_paste_into_item`).
     pub(super) fn put(&mut self, item: Item, blocks: &mut impl Blocks, out: &mut Changes) {
         let leaf = self.leaf(item.key);
         let place = self.position(leaf, item.key);
@@ -268,7 +270,8 @@ impl Tree {
         }
     }
 
-    /// Takes an item out. Returns whether it was there.
+    /// Takes an item out (`reiserfs_delete_item`, `reiserfs_cut_from_item`).
+    /// Returns whether it was there.
     pub(super) fn remove(&mut self, key: Key, blocks: &mut impl Blocks, out: &mut Changes) -> bool {
         let leaf = self.leaf(key);
         let Ok(at) = self.position(leaf, key) else {
@@ -374,6 +377,7 @@ impl Tree {
         count
     }
 
+    /// `leaf_shift_left`.
     fn shift_left(&mut self, left: NodeNo, leaf: NodeNo, count: usize, out: &mut Changes) {
         if count == 0 || left == NONE {
             return;
@@ -389,6 +393,7 @@ impl Tree {
         self.resized(leaf, out);
     }
 
+    /// `leaf_shift_right`.
     fn shift_right(&mut self, leaf: NodeNo, right: NodeNo, count: usize, out: &mut Changes) {
         if count == 0 || right == NONE {
             return;

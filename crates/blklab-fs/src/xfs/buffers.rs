@@ -9,7 +9,7 @@
 use blklab_types::{TaskId, Time};
 use std::collections::VecDeque;
 
-/// A buffer.
+/// A buffer (`xfs_buf_t`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     /// Sector of the disk.
@@ -21,11 +21,11 @@ pub(super) struct Buffer {
     pub(super) busy: bool,
     /// It is changed and pins its pages.
     pub(super) dirty: bool,
-    /// Its blocks were given back; it is never written.
+    /// Its blocks were given back; it is never written (`XBF_STALE`).
     pub(super) stale: bool,
     /// Position of the change that is being written.
     pub(super) write_lsn: u64,
-    /// When it was queued for writing.
+    /// When it was queued for writing (`b_queuetime`).
     pub(super) queued: Option<Time>,
 }
 
@@ -70,7 +70,8 @@ impl Buffers {
         self.unused.push(index);
     }
 
-    /// Queues a buffer for writing later, unless it is queued.
+    /// Queues a buffer for writing later, unless it is queued
+    /// (`xfs_buf_delwri_queue`).
     pub(super) fn queue(&mut self, index: u32, now: Time) {
         let buffer = self.get(index);
         if buffer.queued.is_none() {
@@ -79,8 +80,9 @@ impl Buffers {
         }
     }
 
-    /// Queued buffers that are at least as old as `limit` says and that
-    /// `ready` lets go leave the queue for `out`, busy from now on.
+    /// Queued buffers that are at least as old as `limit` says and that `ready`
+    /// lets go leave the queue for `out`, busy from now on
+    /// (`xfs_buf_delwri_split`).
     pub(super) fn take_old(
         &mut self,
         limit: Time,

@@ -14,8 +14,8 @@ use blklab_types::Span;
 const BUFFER_TIMER: Span = Span::from_ms(1000);
 /// How often the volume is synced (`xfs_syncd_centisecs`).
 const SYNC_TIMER: Span = Span::from_ms(30_000);
-/// Sleeps of the pusher: after a pass, when it has reached its target, and when
-/// almost nothing could go.
+/// Sleeps of the pusher (`xfsaild_push`): after a pass, when it has reached its
+/// target, and when almost nothing could go.
 const PUSH: Span = Span::from_ms(10);
 const PUSH_DONE: Span = Span::from_ms(20);
 const PUSH_STUCK: Span = Span::from_ms(20);
@@ -81,7 +81,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Flushes all inodes that can be.
+    /// Flushes all inodes that can be (`xfs_sync_inodes`).
     async fn flush_inodes(&self, how: How) {
         let count = self.with(|s| s.volume.inodes.count());
         for index in 0..count {
@@ -96,8 +96,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// `sync`: inodes that can go are written, the log is forced, then the
-    /// others are written.
+    /// `sync`: inodes that can go are written, the log is forced, then the others
+    /// are written (`xfs_fs_sync_super`, later `xfs_fs_sync_fs`).
     pub(super) async fn sync_xfs(&self) {
         self.flush_inodes(How::Now).await;
         self.log_force(true).await;

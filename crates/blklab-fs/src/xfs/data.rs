@@ -16,11 +16,11 @@ use crate::mount::{Mount, View};
 use blklab_pagecache::{FileId, FsError, Host};
 use std::ops::Range;
 
-/// Blocks behind the end of a growing file (64 KiB).
+/// Blocks behind the end of a growing file (64 KiB; `m_writeio_blocks`).
 const SPARE_BLOCKS: u64 = 16;
 
 impl Volume {
-    /// Gives the blocks behind a file's end back.
+    /// Gives the blocks behind a file's end back (`xfs_free_eofblocks`).
     pub(super) fn drop_spare(&mut self, index: u32, touched: &mut Vec<u32>) {
         let inode = self.inodes.get(index);
         let (start, blocks) = (inode.spare_start, std::mem::take(&mut inode.spare_blocks));
@@ -47,7 +47,8 @@ enum Placed {
 }
 
 impl View<'_, Volume> {
-    /// Where the page behind `page` blocks of a file should lie.
+    /// Where the page behind `page` blocks of a file should lie
+    /// (`xfs_bmap_adjacent`).
     pub(super) fn goal(&mut self, id: FileId, index: u32, page: u64) -> u64 {
         let before = self.files[id.idx()].extents.before(page);
         let v = &mut *self.volume;
@@ -74,8 +75,9 @@ impl View<'_, Volume> {
         count
     }
 
-    /// Promises places to pages that are about to become dirty; false if there
-    /// are not enough.
+    /// Promises places to pages that are about to become dirty
+    /// (`xfs_iomap_write_delay`, later `xfs_buffered_write_iomap_begin`); false if
+    /// there are not enough.
     fn promise(&mut self, id: FileId, run: Range<u64>) -> bool {
         let file = &self.files[id.idx()];
         let (mut page, mut new) = (run.start, 0);
@@ -133,7 +135,8 @@ impl View<'_, Volume> {
         }
     }
 
-    /// Allocates the extent around a page. Returns the buffers touched.
+    /// Allocates the extent around a page (`xfs_iomap_write_allocate`, `xfs_bmapi`;
+    /// later `xfs_bmapi_convert_delalloc`). Returns the buffers touched.
     fn place_extent(&mut self, id: FileId, index: u32, page: u64) -> Option<Vec<u32>> {
         let run = self.delayed_extent(id, page);
         let file = &self.files[id.idx()];
@@ -169,7 +172,7 @@ impl View<'_, Volume> {
 }
 
 impl Volume {
-    /// Promised pages get a place.
+    /// Promised pages get a place (`xfs_bmap_add_extent_delay_real`).
     fn settle(&mut self, index: u32, pages: u64) {
         let inode = self.inodes.get(index);
         let promised = u64::from(inode.delayed).min(pages);
@@ -186,7 +189,7 @@ impl Volume {
 }
 
 impl<H: Host> Mount<'_, H, Volume> {
-    /// Promises places and makes pages dirty.
+    /// Promises places and makes pages dirty (`xfs_iomap_write_delay`).
     pub(super) async fn dirty_xfs(
         &self,
         id: FileId,
@@ -200,7 +203,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         Ok(())
     }
 
-    /// Gives a dirty page a place, and those around it.
+    /// Gives a dirty page a place, and those around it (`xfs_map_blocks`,
+    /// `xfs_iomap_write_allocate`).
     pub(super) async fn place_xfs(&self, id: FileId, page: u64) -> Result<(), FsError> {
         let index = self.with(|s| s.inode_of(id));
         if !matches!(
@@ -226,7 +230,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         Ok(())
     }
 
-    /// A direct write needs its blocks: those up to its end.
+    /// A direct write needs its blocks: those up to its end
+    /// (`xfs_iomap_write_direct`, `xfs_bmapi`, later `xfs_bmapi_write`).
     pub(super) async fn place_direct_xfs(&self, id: FileId, end: u64) -> Result<(), FsError> {
         let index = self.with(|s| s.inode_of(id));
         let pages = end.div_ceil(blklab_types::PAGE_BYTES);
@@ -269,7 +274,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.xfs_commit(t).await;
     }
 
-    /// A file is closed: what lies behind its end goes back.
+    /// A file is closed (`xfs_release`): what lies behind its end goes back.
     pub(super) async fn close_xfs(&self, id: FileId, wrote: bool) {
         let index = self.with(|s| {
             let index = s.inode_of(id);

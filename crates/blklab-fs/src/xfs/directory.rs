@@ -59,7 +59,8 @@ impl Dir {
         self.blocks.is_empty()
     }
 
-    /// What must be there before an entry can be added.
+    /// What must be there before an entry can be added (`xfs_dir2_sf_addname`,
+    /// `xfs_dir2_block_addname`, `xfs_dir2_leaf_addname`).
     pub(super) fn growth(&self, name: Name) -> Growth {
         let bytes = entry_bytes(name);
         if self.is_inline() {
@@ -85,7 +86,8 @@ impl Dir {
         }
     }
 
-    /// A block of entries was added. What was in the inode goes into it.
+    /// A block of entries was added. What was in the inode goes into it
+    /// (`xfs_dir2_sf_to_block`).
     pub(super) fn add_block(&mut self, buffer: u32) {
         let first = self.is_inline();
         let mut block = Entries {
@@ -142,7 +144,7 @@ impl Dir {
         back
     }
 
-    /// The buffers that are read to find an entry.
+    /// The buffers that are read to find an entry (`xfs_dir2_leaf_lookup_int`).
     pub(super) fn path(&self, name: Name, block: u16) -> impl Iterator<Item = u32> {
         let hashes = self.hash_block(name);
         let entries = self.blocks.get(usize::from(block)).and_then(|b| b.buffer);

@@ -13,20 +13,20 @@ use crate::mount::{Mount, View};
 use blklab_pagecache::Host;
 use blklab_types::{BioFlags, Span, Time};
 
-/// How a flushed cluster is written.
+/// How a flushed cluster is written (flags of `xfs_iflush`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// Queued.
+    /// Queued (`XFS_IFLUSH_DELWRI`).
     Later,
-    /// At once.
+    /// At once (`XFS_IFLUSH_ASYNC`).
     Now,
-    /// At once, and waited for.
+    /// At once, and waited for (`XFS_IFLUSH_SYNC`).
     Wait,
 }
 
 /// A pass over the list of logged items ends after so many that cannot go.
 const STUCK: u32 = 100;
-/// How old queued buffers are when they are written.
+/// How old queued buffers are when they are written (`xfs_buf_age_centisecs`).
 const BUFFER_AGE: Span = Span::from_ms(15_000);
 
 /// What a push pass met.
@@ -43,8 +43,8 @@ pub(super) struct Pushed {
 }
 
 impl View<'_, Volume> {
-    /// Copies the dirty inodes of a cluster that are neither pinned nor on
-    /// their way. Returns whether there were any.
+    /// Copies the dirty inodes of a cluster that are neither pinned nor on their
+    /// way (`xfs_iflush_cluster`). Returns whether there were any.
     fn copy_inodes(&mut self, cluster: u32) -> bool {
         let v = &mut *self.volume;
         let Some(first) = v.buffers.get(cluster).inodes else {
@@ -63,7 +63,7 @@ impl View<'_, Volume> {
         any
     }
 
-    /// Queued buffers old enough to be written now.
+    /// Queued buffers old enough to be written now (`xfs_buf_delwri_split`).
     fn old_buffers(&mut self, limit: Time, out: &mut Vec<u32>) {
         let v = &mut *self.volume;
         let items = &mut v.items;
@@ -74,7 +74,8 @@ impl View<'_, Volume> {
 
 impl<H: Host> Mount<'_, H, Volume> {
     /// Brings an inode, and its neighbours, to the cluster's buffer, and that to
-    /// its place. Nothing if the inode is clean, pinned or on its way.
+    /// its place (`xfs_iflush`). Nothing if the inode is clean, pinned or on its
+    /// way.
     pub(super) async fn flush_inode(&self, index: u32, how: How) {
         let cluster = self.with(|s| s.volume.inodes.cluster_of(index));
         self.read_buffer(cluster).await;
@@ -113,8 +114,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Pushes the tail if a transaction of that size would leave too little
-    /// room: by the thread for it, or right here on old kernels.
+    /// Pushes the tail if a transaction of that size would leave too little room
+    /// (`xlog_grant_push_ail`): by the thread for it, or right here on old kernels.
     pub(super) async fn push_tail(&self, bytes: u64) {
         let (target, thread) = self.with(|s| {
             let v = &mut *s.volume;
@@ -134,7 +135,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// One pass over the list from the oldest on.
+    /// One pass over the list from the oldest on (`xfsaild_push`; before the
+    /// thread, `xfs_trans_push_ail`).
     pub(super) async fn push_pass(&self, target: u64) -> Pushed {
         let mut pushed = Pushed::default();
         let mut at = self.with(|s| s.volume.items.oldest());
@@ -170,6 +172,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         pushed
     }
 
+    /// Writes a buffer of the list if it can go (`xfs_buf_item_push`).
     async fn push_buffer(&self, buffer: u32, pushed: &mut Pushed) {
         let (pinned, free, flags) = self.with(|s| {
             let v = &mut *s.volume;
@@ -186,6 +189,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
+    /// Flushes an inode of the list if it can go (`xfs_inode_item_push`), or writes
+    /// the cluster that it was copied to (`xfs_inode_item_pushbuf`).
     async fn push_inode(&self, index: u32, pushed: &mut Pushed) {
         let (pinned, flushing, delayed, cluster) = self.with(|s| {
             let v = &mut *s.volume;

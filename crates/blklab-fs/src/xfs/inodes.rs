@@ -11,27 +11,28 @@ use super::layout::Geometry;
 use super::space::Space;
 use std::collections::BTreeMap;
 
-/// Inodes of a chunk, blocks of a chunk, and inodes of a cluster.
+/// Inodes of a chunk (`XFS_INODES_PER_CHUNK`), blocks of a chunk, and inodes of a
+/// cluster.
 pub(super) const CHUNK_INODES: u32 = 64;
 pub(super) const CHUNK_BLOCKS: u64 = 4;
 pub(super) const CLUSTER_INODES: u32 = 32;
-/// Chunks begin at multiples of so many blocks.
+/// Chunks begin at multiples of so many blocks (`sb_inoalignmt`).
 const CHUNK_ALIGN: u64 = 2;
 
-/// An inode in memory.
+/// An inode in memory (`xfs_inode_t`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inode {
-    /// It was changed in a transaction and is not in its cluster.
+    /// It was changed in a transaction and is not in its cluster (`ilf_fields`).
     pub(super) logged: bool,
-    /// Times or the size changed outside of transactions.
+    /// Times or the size changed outside of transactions (`i_update_core`).
     pub(super) touched: bool,
-    /// It was copied to its cluster, whose write has not ended.
+    /// It was copied to its cluster, whose write has not ended (`xfs_iflock`).
     pub(super) flushing: bool,
-    /// Position of the change that was copied.
+    /// Position of the change that was copied (`ili_flush_lsn`).
     pub(super) flush_lsn: u64,
     /// The directory's block that the entry is in.
     pub(super) entry_block: u16,
-    /// Dirty pages without a place.
+    /// Dirty pages without a place (`i_delayed_blks`).
     pub(super) delayed: u32,
     /// Blocks behind the end that the file has while it grows.
     pub(super) spare_start: u64,
@@ -63,6 +64,7 @@ pub(super) struct Chunk {
 struct Group {
     /// Chunks with free inodes by their block.
     with_free: BTreeMap<u64, u32>,
+    /// `agi_newino`.
     newest: Option<u32>,
     made: u32,
 }
@@ -75,6 +77,7 @@ pub(super) struct Inodes {
     /// Numbers of chunks that are gone.
     gone: Vec<u32>,
     groups: Vec<Group>,
+    /// The group of the next directory (`m_agirotor`).
     rotor: u64,
 }
 
@@ -132,8 +135,8 @@ impl Inodes {
         self.table.len() as u32
     }
 
-    /// The group for a new inode: a directory's is the next in turn that has
-    /// room.
+    /// The group for a new inode: a directory's is the next in turn that has room
+    /// (`xfs_ialloc_ag_select`).
     pub(super) fn choose_group(
         &mut self,
         g: &Geometry,
@@ -158,8 +161,8 @@ impl Inodes {
         all.find(has_room).unwrap_or(first)
     }
 
-    /// Takes an inode of a group; none if there is no room for a chunk. The
-    /// clusters of a new chunk have no buffers yet.
+    /// Takes an inode of a group (`xfs_dialloc`); none if there is no room for a
+    /// chunk. The clusters of a new chunk have no buffers yet.
     pub(super) fn take(
         &mut self,
         g: &Geometry,
@@ -191,6 +194,7 @@ impl Inodes {
         Some(NewInode { index, chunk_made })
     }
 
+    /// A new chunk (`xfs_ialloc_ag_alloc`).
     fn make_chunk(&mut self, g: &Geometry, space: &mut Space, ag: u64) -> Option<()> {
         let group = &mut self.groups[ag as usize];
         // Behind the newest chunk, or near the group's beginning.
@@ -227,8 +231,8 @@ impl Inodes {
         Some(())
     }
 
-    /// Gives an inode back. Returns its chunk if all of that is free now: the
-    /// chunk is gone then, and its number may be used again after
+    /// Gives an inode back (`xfs_difree`). Returns its chunk if all of that is free
+    /// now: the chunk is gone then, and its number may be used again after
     /// [`Inodes::forget_chunk`].
     pub(super) fn put(&mut self, g: &Geometry, index: u32) -> Option<Chunk> {
         let number = index / CHUNK_INODES;

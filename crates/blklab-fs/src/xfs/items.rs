@@ -37,17 +37,18 @@ impl ItemId {
     }
 }
 
-/// The log's view of one thing.
+/// The log's view of one thing (`xfs_log_item_t`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
-    /// Position of the last change that is in the log and not in place; 0 if
-    /// there is none.
+    /// Position of the last change that is in the log and not in place (`li_lsn`);
+    /// 0 if there is none.
     pub(super) lsn: u64,
     /// The record that has it already.
     record: u64,
     older: ItemId,
     newer: ItemId,
-    /// Records on their way, and transactions that are being copied, with it.
+    /// Records on their way, and transactions that are being copied, with it
+    /// (`b_pin_count`, `i_pincount`).
     pub(super) pins: u32,
     /// It waits in memory for the next checkpoint of delayed logging.
     pub(super) collected: bool,
@@ -83,7 +84,7 @@ impl Item {
     }
 }
 
-/// All items, and the list.
+/// All items, and the list (the AIL).
 #[derive(Debug)]
 pub(super) struct Items {
     buffers: Vec<Item>,
@@ -124,18 +125,19 @@ impl Items {
         Some(self.get(oldest).lsn)
     }
 
-    /// The oldest on the list.
+    /// The oldest on the list (`xfs_trans_first_ail`).
     pub(super) fn oldest(&self) -> Option<ItemId> {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
-    /// The next younger on the list.
+    /// The next younger on the list (`xfs_trans_next_ail`).
     pub(super) fn after(&mut self, id: ItemId) -> Option<ItemId> {
         let newer = self.get(id).newer;
         (newer != NONE).then_some(newer)
     }
 
-    /// A record is on the disk: what it changed moves to the young end.
+    /// A record is on the disk: what it changed moves to the young end
+    /// (`xfs_trans_update_ail`, later `xfs_trans_ail_update`).
     pub(super) fn insert(&mut self, id: ItemId, lsn: u64) {
         self.remove(id);
         let older = self.newest;
@@ -149,7 +151,7 @@ impl Items {
         self.listed += 1;
     }
 
-    /// It is in its place.
+    /// It is in its place (`xfs_trans_delete_ail`, later `xfs_trans_ail_delete`).
     pub(super) fn remove(&mut self, id: ItemId) {
         let item = self.get(id);
         if item.lsn == 0 {

@@ -19,23 +19,25 @@ const BYTES_PER_HEADER: u64 = 32 << 10;
 /// What remains in a buffer is given up if it cannot hold two of these.
 const REGION_HEADER_BYTES: u64 = 12;
 
+/// What becomes of a buffer (`ic_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Free, or being filled.
+    /// Free, or being filled (`XLOG_STATE_ACTIVE`).
     Active,
-    /// On its way to the disk.
+    /// On its way to the disk (`XLOG_STATE_SYNCING`).
     Syncing,
-    /// On the disk, but not all before it.
+    /// On the disk, but not all before it (`XLOG_STATE_DONE_SYNC`).
     Done,
 }
 
+/// A buffer in memory (`xlog_in_core_t`, an iclog).
 #[derive(Clone, Debug)]
 struct Buffer {
     stage: Stage,
     /// Where its record lies, once something is in it.
     lsn: u64,
     used_bytes: u64,
-    /// What the transactions that end in it changed.
+    /// What the transactions that end in it changed (`ic_callback`).
     items: Vec<ItemId>,
     /// Bios on their way.
     pending: u8,
@@ -61,23 +63,25 @@ pub(super) enum Copied {
     Took(u64, Option<Record>),
 }
 
-/// The log of a volume.
+/// The log of a volume (`xlog_t`).
 #[derive(Debug)]
 pub(super) struct Log {
+    /// `l_iclog`.
     ring: Vec<Buffer>,
     active: usize,
     buffer_bytes: u64,
     /// Sectors of the log on the disk.
     size: u64,
-    /// Where the active buffer's record will lie.
+    /// Where the active buffer's record will lie (`l_curr_cycle`, `l_curr_block`).
     head: u64,
-    /// All records before this position are on the disk.
+    /// All records before this position are on the disk (`l_last_sync_lsn`).
     pub(super) done: u64,
-    /// Bytes that open transactions may write.
+    /// Bytes that open transactions may write (`l_grant_reserve_bytes`).
     reserved_bytes: u64,
     /// Tasks that wait for a buffer, or for a record to be on the disk.
     pub(super) waiters: Vec<TaskId>,
-    /// Tasks that wait for space, the first one first.
+    /// Tasks that wait for space, the first one first (`l_reserve_headq`, later
+    /// `l_reserve_head`).
     pub(super) space_queue: VecDeque<TaskId>,
 }
 
@@ -118,7 +122,8 @@ impl Log {
         self.ring[self.active].stage == Stage::Active
     }
 
-    /// Copies what fits of so many bytes into the active buffer.
+    /// Copies what fits of so many bytes into the active buffer
+    /// (`xlog_state_get_iclog_space`, `xlog_write`).
     pub(super) fn copy(&mut self, bytes: u64) -> Copied {
         if !self.is_ready() {
             return Copied::Busy;
@@ -133,14 +138,15 @@ impl Log {
     }
 
     /// The buffer that the last copied byte lies in, with its position: where a
-    /// transaction that has just ended is attached.
+    /// transaction that has just ended is attached (`xfs_log_notify`).
     pub(super) fn attach_to(&mut self, record: Option<Record>) -> (u64, &mut Vec<ItemId>) {
         let nth = record.map_or(self.active, |r| r.nth);
         let buffer = &mut self.ring[nth];
         (buffer.lsn, &mut buffer.items)
     }
 
-    /// Closes the active buffer: it is to be written, the next becomes active.
+    /// Closes the active buffer: it is to be written, the next becomes active
+    /// (`xlog_state_switch_iclogs`, `xlog_sync`).
     fn close(&mut self) -> Record {
         let nth = self.active;
         let headers = self.headers_bytes();
@@ -160,9 +166,9 @@ impl Log {
         }
     }
 
-    /// Begins to force what is in the buffers to the disk. Returns the record
-    /// to be written, if there is one, and the position up to which the log
-    /// must be on the disk then.
+    /// Begins to force what is in the buffers to the disk (`xlog_state_sync_all`).
+    /// Returns the record to be written, if there is one, and the position up to
+    /// which the log must be on the disk then.
     pub(super) fn force(&mut self) -> (Option<Record>, u64) {
         let buffer = &self.ring[self.active];
         let fresh = buffer.stage == Stage::Active && buffer.used_bytes > 0;
@@ -170,8 +176,9 @@ impl Log {
         (record, self.head)
     }
 
-    /// A bio of a record has ended. Records that are on the disk in turn are
-    /// handed to `finished` with their positions; returns whether there was one.
+    /// A bio of a record has ended (`xlog_state_done_syncing`). Records that are on
+    /// the disk in turn are handed to `finished` with their positions
+    /// (`xlog_state_do_callback`); returns whether there was one.
     pub(super) fn end_bio(
         &mut self,
         nth: usize,
@@ -213,7 +220,7 @@ impl Log {
     }
 
     /// The oldest position that is not only in its place: what the items on the
-    /// list say, or all that is not done.
+    /// list say, or all that is not done (`xlog_assign_tail_lsn`).
     pub(super) fn tail(&self, oldest_item: Option<u64>) -> u64 {
         oldest_item.unwrap_or(self.done).min(self.done)
     }
@@ -223,25 +230,28 @@ impl Log {
         self.size * 512
     }
 
-    /// Bytes that nobody uses or has reserved.
+    /// Bytes that nobody uses or has reserved (`xlog_space_left`). A transaction counts
+    /// twice while it is copied: what is in the log already is still reserved. So there may
+    /// be less than nothing, which is nothing.
     pub(super) fn free_bytes(&self, tail: u64) -> u64 {
-        let used = (self.head - tail) * 512 + self.buffer_bytes;
-        let free = self.size_bytes().checked_sub(used + self.reserved_bytes);
-        free.expect("no more of the log is used than there is")
+        let unused = self.size_bytes().checked_sub((self.head - tail) * 512);
+        let unused = unused.expect("the log's head does not pass its tail");
+        unused.saturating_sub(self.buffer_bytes + self.reserved_bytes)
     }
 
-    /// Reserves bytes, or gives them back.
+    /// Reserves bytes (`xlog_grant_add_space`).
     pub(super) fn reserve(&mut self, bytes: u64) {
         self.reserved_bytes += bytes;
     }
 
+    /// Gives reserved bytes back (`xlog_ungrant_log_space`).
     pub(super) fn unreserve(&mut self, bytes: u64) {
         let left = self.reserved_bytes.checked_sub(bytes);
         self.reserved_bytes = left.expect("what is given back was reserved");
     }
 
-    /// The position up to which the tail is pushed when a transaction wants so
-    /// many bytes: none while there is enough.
+    /// The position up to which the tail is pushed when a transaction wants so many
+    /// bytes (`xlog_grant_push_ail`): none while there is enough.
     pub(super) fn push_target(&self, tail: u64, bytes: u64) -> Option<u64> {
         let wanted = bytes.max(self.size_bytes() / 4).max(128 << 10);
         (self.free_bytes(tail) < wanted).then(|| (tail + wanted / 512).min(self.done))
@@ -298,6 +308,18 @@ mod tests {
         assert_eq!((second.sector, second.nr_sectors), (64, [36, 28]));
         assert!(!log.end_bio(second.nth, |_, _| {}));
         assert!(log.end_bio(second.nth, |_, _| {}));
+    }
+
+    /// The last transaction that there is room for is copied: half of it is in the log, and
+    /// all of it is still reserved.
+    #[test]
+    fn a_transaction_that_is_being_copied_leaves_nothing_free() {
+        let mut log = Log::new(8, 32 << 10, 20_480);
+        let tail = log.tail(None);
+        log.reserve(log.free_bytes(tail));
+        assert_eq!(log.free_bytes(tail), 0);
+        fill(&mut log);
+        assert_eq!(log.free_bytes(tail), 0);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use blklab_pagecache::{BioWork, Host, Sleep};
 use blklab_types::{Bio, Completion, Op};
 
 impl<H: Host> Mount<'_, H, Volume> {
-    /// Copies bytes into the log's buffers, writing those that become full, and
-    /// sleeping while none is free. `items` belong to the last of them.
+    /// Copies bytes into the log's buffers (`xfs_log_write`, `xlog_write`), writing
+    /// those that become full, and sleeping while none is free. `items` belong to
+    /// the last of them.
     pub(super) async fn copy_to_log(&self, bytes: u64, items: &[ItemId]) {
         let mut left = bytes.max(1);
         while left > 0 {
@@ -46,7 +47,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.sleeping(Sleep::Log, wait).await;
     }
 
-    /// Logs what delayed logging has collected.
+    /// Logs what delayed logging has collected (`xlog_cil_push`).
     pub(super) async fn checkpoint(&self) {
         let (items, bytes) = self.with(|s| {
             let v = &mut *s.volume;
@@ -61,7 +62,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Writes a record: one bio, or two around the end of the log.
+    /// Writes a record (`xlog_sync`): one bio, or two around the end of the log.
     async fn write_record(&self, record: Record) {
         let mut at = record.sector;
         for nr_sectors in record.nr_sectors.into_iter().filter(|n| *n > 0) {
@@ -90,7 +91,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Forces the log to the disk; waits for that if asked to.
+    /// Forces the log to the disk; waits for that if asked to (`xfs_log_force`).
     pub(super) async fn log_force(&self, wait: bool) {
         if self.with(|s| s.volume.options.delayed_logging) {
             self.checkpoint().await;
@@ -104,7 +105,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Sleeps until no record with the item is on its way.
+    /// Sleeps until no record with the item is on its way (`xfs_buf_wait_unpin`).
     pub(super) async fn wait_unpinned(&self, item: ItemId) {
         self.wait_log_until(|s| !s.volume.items.get(item).pinned())
             .await;

@@ -121,7 +121,8 @@ impl View<'_, Volume> {
 }
 
 impl<H: Host> Mount<'_, H, Volume> {
-    /// A file or directory comes into being, in its directory.
+    /// A file or directory comes into being, in its directory (`xfs_create`,
+    /// `xfs_mkdir`).
     pub(super) async fn create_xfs(&self, parent: FileId, id: FileId) -> Result<(), FsError> {
         let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
         let Some((touched, bytes)) = self.with(|s| s.new_entry(parent, id)) else {
@@ -143,7 +144,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Finds an entry and its inode: reads what is cold.
+    /// Finds an entry and its inode (`xfs_lookup`): reads what is cold.
     pub(super) async fn look_up_xfs(&self, parent: FileId, id: FileId) {
         let path = self.with(|s| {
             let name = s.files[id.idx()].name;
@@ -159,7 +160,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Reads a directory's blocks, some ahead.
+    /// Reads a directory's blocks, some ahead (`xfs_readdir`,
+    /// `xfs_dir2_leaf_getdents`).
     pub(super) async fn list_xfs(&self, directory: FileId) {
         let blocks: Vec<u32> = self.with(|s| {
             let blocks = &s.volume.dir(directory).blocks;
@@ -189,7 +191,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// A file's entry goes.
+    /// A file's entry goes (`xfs_remove`).
     pub(super) async fn remove_entry_xfs(&self, parent: FileId, id: FileId) {
         let mut t = self.xfs_begin(costs::RESERVE_NAMES).await;
         let touched = self.with(|s| {
@@ -217,7 +219,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.mark_inodes_dirty(&[parent, id]);
     }
 
-    /// A file is cut to nothing.
+    /// A file is cut to nothing (`xfs_itruncate_finish`, later
+    /// `xfs_itruncate_extents`).
     pub(super) async fn truncate_xfs(&self, id: FileId) {
         let mut t = self.xfs_begin(costs::RESERVE_WRITE).await;
         let touched = self.with(|s| s.free_xfs_blocks(id));
@@ -227,7 +230,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.xfs_commit(t).await;
     }
 
-    /// A removed file's inode is freed.
+    /// A removed file's inode is freed (`xfs_inactive`, `xfs_ifree`).
     pub(super) async fn remove_inode_xfs(&self, id: FileId) {
         self.truncate_xfs(id).await;
         let index = self.with(|s| s.inode_of(id));

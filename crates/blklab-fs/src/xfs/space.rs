@@ -67,7 +67,7 @@ impl Space {
         self.groups[ag as usize].extents.len()
     }
 
-    /// Promises blocks; false if there are not so many.
+    /// Promises blocks; false if there are not so many (`xfs_mod_incore_sb`).
     pub(super) fn promise(&mut self, blocks: u64) -> bool {
         let there = self.promised + blocks <= self.free;
         if there {
@@ -86,8 +86,8 @@ impl Space {
         self.promised + blocks <= self.free
     }
 
-    /// Takes up to `want` blocks, at least one, near a block. Returns the
-    /// first and how many.
+    /// Takes up to `want` blocks, at least one, near a block (`xfs_alloc_vextent`).
+    /// Returns the first and how many.
     pub(super) fn take_near(&mut self, goal: u64, want: u64) -> Option<(u64, u64)> {
         let count = self.groups.len() as u64;
         let first = (goal / self.ag_blocks).min(count - 1);
@@ -151,7 +151,7 @@ impl Space {
         (at, blocks)
     }
 
-    /// Gives blocks of one group back.
+    /// Gives blocks of one group back (`xfs_free_ag_extent`).
     pub(super) fn put(&mut self, start: u64, blocks: u64) {
         let ag = start / self.ag_blocks;
         let group = &mut self.groups[ag as usize];
@@ -172,7 +172,8 @@ impl Space {
 }
 
 impl Group {
-    /// Where `want` blocks would lie that are as near to the goal as possible.
+    /// Where `want` blocks would lie that are as near to the goal as possible
+    /// (`xfs_alloc_ag_vextent_near`).
     fn nearest(&self, goal: u64, want: u64) -> Option<u64> {
         let fits = |len: u64| len >= want;
         let mut before = self.extents.range(..=goal).rev().take(LOOKS);

@@ -30,7 +30,8 @@ impl View<'_, Volume> {
         }
     }
 
-    /// Data have reached the disk: the size on the disk may follow.
+    /// Data have reached the disk: the size on the disk may follow
+    /// (`xfs_setfilesize`).
     pub(super) fn written_xfs(&mut self, id: FileId) {
         if self.files[id.idx()].removed {
             return;
@@ -86,8 +87,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// The page cache's turn to write an inode. One that cannot go stays dirty
-    /// for a later turn.
+    /// The page cache's turn to write an inode (`xfs_fs_write_inode`,
+    /// `xfs_inode_flush`). One that cannot go stays dirty for a later turn.
     pub(super) async fn write_inode_xfs(&self, id: FileId, control: &WriteControl) {
         let index = self.with(|s| s.inode_of(id));
         let (dirty, pinned, flushing, delayed) = self.with(|s| {
@@ -113,8 +114,9 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// fsync's step: the last change of the inode is in the log on the disk, and
-    /// the disk's cache is empty, if it has barriers.
+    /// fsync's step (`xfs_fsync`, later `xfs_file_fsync`): the last change of the
+    /// inode is in the log on the disk, and the disk's cache is empty, if it has
+    /// barriers.
     pub(super) async fn sync_file_xfs(&self, id: FileId, data_only: bool) {
         let index = self.with(|s| s.inode_of(id));
         let touched = self.with(|s| {
@@ -139,7 +141,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// An empty flush, waited for.
+    /// An empty flush, waited for (`xfs_blkdev_issue_flush`).
     async fn flush_device(&self) {
         let flags = if self.with(|s| s.volume.options.features.flush_fua) {
             BioFlags::SYNC | BioFlags::FLUSH

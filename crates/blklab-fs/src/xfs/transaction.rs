@@ -41,7 +41,7 @@ impl Io {
     }
 }
 
-/// A transaction that is not committed.
+/// A transaction that is not committed (`xfs_trans_t`).
 #[derive(Debug)]
 pub(super) struct Transaction {
     items: Vec<ItemId>,
@@ -53,19 +53,21 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
+    /// `xfs_trans_add_item`.
     pub(super) fn join(&mut self, item: ItemId) {
         if !self.items.contains(&item) {
             self.items.push(item);
         }
     }
 
+    /// `xfs_trans_ijoin`.
     pub(super) fn join_inode(&mut self, index: u32) {
         self.join(ItemId::inode(index));
     }
 }
 
 impl View<'_, Volume> {
-    /// A bio of XFS has ended.
+    /// A bio of XFS has ended (`xlog_iodone`, `xfs_buf_iodone_work`).
     pub(crate) fn end_xfs(&mut self, io: Io, wake: &mut Vec<TaskId>) {
         let v = &mut *self.volume;
         match io {
@@ -95,7 +97,8 @@ impl View<'_, Volume> {
         };
     }
 
-    /// A transaction's items may not be written until it is in the log.
+    /// A transaction's items may not be written until it is in the log
+    /// (`xfs_buf_item_pin`, `xfs_inode_item_pin`).
     fn pin(&mut self, items: &[ItemId], now: Time) {
         for id in items {
             let v = &mut *self.volume;
@@ -124,8 +127,8 @@ impl View<'_, Volume> {
         }
     }
 
-    /// Adds items to what delayed logging has collected. Returns whether it is
-    /// time for a checkpoint.
+    /// Adds items to what delayed logging has collected (`xfs_log_commit_cil`).
+    /// Returns whether it is time for a checkpoint (`XLOG_CIL_SPACE_LIMIT`).
     fn collect(&mut self, items: &[ItemId], bytes: u64) -> bool {
         let v = &mut *self.volume;
         let each = bytes / items.len().max(1) as u64;
@@ -143,8 +146,9 @@ impl View<'_, Volume> {
 }
 
 impl<H: Host> Mount<'_, H, Volume> {
-    /// Begins a transaction that may write so many bytes: sleeps while the log
-    /// has no room for them.
+    /// Begins a transaction that may write so many bytes (`xfs_trans_reserve`,
+    /// `xfs_log_reserve`): sleeps while the log has no room for them
+    /// (`xlog_grant_log_space`, later `xlog_grant_head_wait`).
     pub(super) async fn xfs_begin(&self, reserve_bytes: u64) -> Transaction {
         let most = self.with(|s| s.volume.log.size_bytes() / 8);
         let reserve_bytes = reserve_bytes.min(most);
@@ -190,8 +194,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Joins buffers to a transaction: reads those that are cold, waits for
-    /// those that are being written.
+    /// Joins buffers to a transaction (`xfs_trans_read_buf`, `xfs_trans_log_buf`):
+    /// reads those that are cold, waits for those that are being written.
     pub(super) async fn xfs_change(&self, t: &mut Transaction, buffers: &[u32]) {
         for buffer in buffers {
             self.read_buffer(*buffer).await;
@@ -200,7 +204,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Brings a buffer into memory.
+    /// Brings a buffer into memory (`xfs_buf_read_flags`).
     pub(super) async fn read_buffer(&self, buffer: u32) {
         loop {
             let (device, pages, sector) = self.with(|s| {
@@ -259,7 +263,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
-    /// Sleeps until nobody writes a buffer.
+    /// Sleeps until nobody writes a buffer (`xfs_buf_lock`).
     pub(super) async fn wait_buffer_idle(&self, buffer: u32) {
         if !self.with(|s| s.volume.buffers.get(buffer).busy) {
             return;
@@ -277,8 +281,8 @@ impl<H: Host> Mount<'_, H, Volume> {
         self.sleeping(Sleep::MetadataWrite, wait).await;
     }
 
-    /// Ends a transaction: what it changed is in the log's memory, or among
-    /// what is collected.
+    /// Ends a transaction (`xfs_trans_commit`): what it changed is in the log's
+    /// memory, or among what is collected.
     pub(super) async fn xfs_commit(&self, mut t: Transaction) {
         let options = self.with(|s| s.volume.options);
         let counters = t.counters && !options.lazy_count;
@@ -307,7 +311,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         });
     }
 
-    /// Gives a transaction up that changed nothing.
+    /// Gives a transaction up that changed nothing (`xfs_trans_cancel`).
     pub(super) fn xfs_cancel(&self, t: Transaction) {
         self.waking(|s, wake| {
             let v = &mut *s.volume;
@@ -325,6 +329,7 @@ impl<H: Host> Mount<'_, H, Volume> {
         }
     }
 
+    /// Sleeps until nobody else has the superblock's buffer (`xfs_trans_getsb`).
     async fn lock_counters(&self) {
         let me = self.host.current();
         if self.with(|s| s.volume.counters.lock_or_queue(me)) {
@@ -340,7 +345,7 @@ impl<H: Host> Mount<'_, H, Volume> {
     }
 
     /// Writes a buffer that is in memory and not pinned, and that nobody else
-    /// writes; does not wait for it.
+    /// writes (`xfs_buf_iorequest`); does not wait for it.
     pub(super) async fn write_metadata_buffer(&self, buffer: u32, flags: BioFlags) {
         let flags = flags | self.with(|s| s.volume.options.buffer_mark());
         let (sector, nr_sectors, bio) = self.with(|s| {

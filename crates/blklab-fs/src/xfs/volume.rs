@@ -50,6 +50,7 @@ pub struct Volume {
     pub(super) log: Log,
     /// The file of the device's pages.
     pub(super) device: FileId,
+    /// `m_sb_bp`.
     pub(super) superblock: u32,
     /// Who changes counters of the superblock holds it until its transaction
     /// is in the log.
@@ -60,7 +61,7 @@ pub struct Volume {
     pub(super) collected_bytes: u64,
     /// Inodes of chunks that are gone whose records are on their way.
     dying: Vec<u32>,
-    /// How far the tail is to be pushed, and who does it.
+    /// How far the tail is to be pushed, and who does it (`xa_target`).
     pub(super) push_target: u64,
     pub(super) pusher: Option<TaskId>,
 }
@@ -170,8 +171,8 @@ impl Volume {
         first..first + u64::from(b.nr_sectors).div_ceil(PAGE_SECTORS)
     }
 
-    /// Takes an inode for a file. Returns its number and the buffers that this
-    /// touches, and whether they are those of a new chunk.
+    /// Takes an inode for a file (`xfs_dialloc`). Returns its number and the
+    /// buffers that this touches, and whether they are those of a new chunk.
     pub(super) fn new_inode(
         &mut self,
         parent: Option<u32>,
@@ -212,14 +213,16 @@ impl Volume {
         leaves[nth.min(leaves.len() - 1)]
     }
 
-    /// A block for a tree, near the beginning of its group.
+    /// A block for a tree, near the beginning of its group
+    /// (`xfs_alloc_get_freelist`).
     fn tree_block(&mut self, ag: u64) -> Option<u32> {
         let goal = self.geometry.free_at_first(ag).start;
         let (block, _) = self.space.take_near(goal, 1)?;
         Some(self.block_buffer(block))
     }
 
-    /// The buffers of free space that a change at a block touches.
+    /// The buffers of free space that a change at a block touches
+    /// (`xfs_alloc_fixup_trees`).
     pub(super) fn touch_space(&mut self, block: u64, touched: &mut Vec<u32>) {
         let ag = self.geometry.ag_of(block);
         let wanted = self.space.extents_of(ag) / SPACE_RECORDS + 1;
@@ -248,7 +251,7 @@ impl Volume {
         self.dirs.get_mut(&id).expect("a directory of the volume")
     }
 
-    /// A block for a directory, near its inode.
+    /// A block for a directory, near its inode (`xfs_dir2_grow_inode`).
     pub(super) fn directory_block(&mut self, inode: u32, touched: &mut Vec<u32>) -> Option<u32> {
         if !self.space.has(1) {
             return None;
@@ -261,7 +264,7 @@ impl Volume {
         Some(buffer)
     }
 
-    /// A buffer's blocks are given back.
+    /// A buffer's blocks are given back (`xfs_dir2_shrink_inode`).
     pub(super) fn free_buffer(&mut self, buffer: u32, touched: &mut Vec<u32>) {
         let run = self.pages_of(buffer);
         self.space.put(run.start, run.end - run.start);
@@ -269,7 +272,7 @@ impl Volume {
         self.make_stale(buffer);
     }
 
-    /// A buffer will never be written again.
+    /// A buffer will never be written again (`xfs_buf_stale`, `xfs_trans_binval`).
     fn make_stale(&mut self, buffer: u32) {
         let id = ItemId::buffer(buffer);
         self.items.remove(id);
@@ -280,8 +283,8 @@ impl Volume {
         }
     }
 
-    /// An inode is free: its chunk may go. Returns the buffers touched, and
-    /// whether the inode is still there to be written.
+    /// An inode is free (`xfs_difree`): its chunk may go. Returns the buffers
+    /// touched, and whether the inode is still there to be written.
     pub(super) fn free_inode(&mut self, index: u32) -> (Vec<u32>, bool) {
         let block = self.inodes.block_of(index);
         let ag = self.geometry.ag_of(block);
@@ -316,8 +319,8 @@ impl Volume {
         });
     }
 
-    /// A record is on the disk: its items are not pinned by it any more, and
-    /// stand on the list.
+    /// A record is on the disk: its items are not pinned by it any more, and stand
+    /// on the list (`xfs_trans_committed`).
     pub(super) fn finish_record(&mut self, nth: usize, wake: &mut Vec<TaskId>) {
         let Volume {
             log,
@@ -355,7 +358,8 @@ impl Volume {
         }
     }
 
-    /// The first who waits for space may look again.
+    /// The first who waits for space may look again (`xfs_log_move_tail`, later
+    /// `xfs_log_space_wake`).
     pub(super) fn tail_moved(&mut self, wake: &mut Vec<TaskId>) {
         wake.extend(self.log.space_queue.front());
     }
@@ -366,7 +370,7 @@ impl Volume {
         self.log.tail(oldest)
     }
 
-    /// The write of a buffer has ended.
+    /// The write of a buffer has ended (`xfs_buf_iodone`, `xfs_iflush_done`).
     pub(super) fn finish_write(&mut self, buffer: u32, wake: &mut Vec<TaskId>) {
         self.buffers.end_write(buffer, wake);
         let b = *self.buffers.get(buffer);

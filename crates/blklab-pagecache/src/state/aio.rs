@@ -36,7 +36,7 @@ pub(crate) enum Waits {
     Context { context: usize, user_data: u64 },
 }
 
-/// A direct I/O in progress.
+/// A direct I/O in progress (`struct dio`).
 #[derive(Clone, Debug)]
 pub(crate) struct Direct {
     /// Bios in flight, and one for the submitter while it submits.
@@ -78,6 +78,7 @@ pub(crate) struct AioContext {
 }
 
 impl AioContext {
+    /// An event for whoever waits (`aio_complete`).
     pub(crate) fn post(&mut self, event: AioEvent, wake: &mut Vec<TaskId>) {
         self.events.push_back(event);
         while let Some(waiter) = self.waiters.pop_front() {

@@ -4,7 +4,7 @@
 use blklab_types::{Jiffies, TaskId};
 use std::collections::VecDeque;
 
-/// Something that the flusher was asked to write.
+/// Something that the flusher was asked to write (`wb_writeback_work`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     /// Pages to write at most.

@@ -253,7 +253,7 @@ impl State {
         self.device.expect("the volume has made the file at mount")
     }
 
-    /// Adds pages to the cache, locked, for reading into.
+    /// Adds pages to the cache, locked, for reading into (`add_to_page_cache_lru`).
     pub fn add_locked(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         self.nr_cached += file.cached.set(run.clone());
@@ -269,7 +269,7 @@ impl State {
         self.lru.add(id, run);
     }
 
-    /// A reader or writer used cached pages.
+    /// A reader or writer used cached pages (`mark_page_accessed`).
     pub fn touch(&mut self, id: FileId, run: Range<u64>) {
         self.lru.touch(&mut self.files[id.idx()], run);
     }
@@ -291,8 +291,9 @@ impl State {
         self.lru.touch(file, run);
     }
 
-    /// Pages of a file have been written to in memory: adds them to the
-    /// cache if need be and makes them dirty. Returns how many were clean.
+    /// Pages of a file have been written to in memory: adds them to the cache if
+    /// need be and makes them dirty (`set_page_dirty`, `__mark_inode_dirty`).
+    /// Returns how many were clean.
     pub fn dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
         self.cache_whole(id, run.clone());
         let file = &mut self.files[id.idx()];
@@ -312,8 +313,8 @@ impl State {
         new
     }
 
-    /// Counts pages that a task made dirty: for its share of the limit, or for
-    /// its pauses.
+    /// Counts pages that a task made dirty: for its share of the limit
+    /// (`task_dirty_inc`), or for its pauses (`nr_dirtied`).
     pub fn count_dirtying(&mut self, config: &Config, task: TaskId, pages: u64, mapped: bool) {
         let counts = match config.features.task_share {
             TaskShare::None => false,
@@ -330,7 +331,8 @@ impl State {
         }
     }
 
-    /// Dirty pages are on their way into a bio.
+    /// Dirty pages are on their way into a bio (`clear_page_dirty_for_io`,
+    /// `set_page_writeback`).
     pub fn start_writeback(&mut self, id: FileId, run: Range<u64>) {
         let file = &mut self.files[id.idx()];
         self.nr_dirty -= file.dirty.clear(run.clone());
@@ -342,7 +344,8 @@ impl State {
         self.nr_writeback += started;
     }
 
-    /// A write of pages has ended. A failed one is remembered for fsync.
+    /// A write of pages has ended (`end_page_writeback`). A failed one is
+    /// remembered for fsync.
     pub fn end_writeback(
         &mut self,
         id: FileId,
@@ -395,7 +398,8 @@ impl State {
         file.write_error = true;
     }
 
-    /// Counts pages whose write-out has ended for the device's share.
+    /// Counts pages whose write-out has ended for the device's share
+    /// (`__bdi_writeout_inc`).
     pub(crate) fn count_completions(&mut self, pages: u64) {
         self.completions.add(&mut self.device_share, pages);
     }
@@ -411,7 +415,7 @@ impl State {
         file.take_waiters(run, WaitFor::Unlock, wake);
     }
 
-    /// Drops the clean pages of a run.
+    /// Drops the clean pages of a run (`invalidate_mapping_pages`).
     pub(crate) fn drop_clean(&mut self, id: FileId, run: Range<u64>) -> u64 {
         let dropped = self.lru.drop_clean(id, &mut self.files[id.idx()], run);
         self.nr_cached -= dropped;
@@ -448,9 +452,9 @@ impl State {
         }
     }
 
-    /// Chooses inodes for a run of write-back: those waiting for another turn
-    /// come first, then what was left, then the dirty ones from the oldest on,
-    /// up to `older_than`.
+    /// Chooses inodes for a run of write-back (`move_expired_inodes`): those
+    /// waiting for another turn come first, then what was left, then the dirty ones
+    /// from the oldest on, up to `older_than`.
     pub(crate) fn queue_io(&mut self, sb: Superblock, rule: ListRule, older_than: Option<i64>) {
         let lists = self.superblock(sb);
         while let Some(inode) = lists.newest(List::MoreIo) {
@@ -497,8 +501,8 @@ impl State {
         }
     }
 
-    /// Puts an inode back among the dirty ones. Its time is renewed only if
-    /// the list would be out of order otherwise.
+    /// Puts an inode back among the dirty ones (`redirty_tail`). Its time is
+    /// renewed only if the list would be out of order otherwise.
     pub(crate) fn redirty(&mut self, id: FileId, now: Jiffies) {
         if let Some(newest) = self.lists_of(id).newest(List::Dirty)
             && self.files[id.idx()].dirtied_when < self.files[newest.idx()].dirtied_when

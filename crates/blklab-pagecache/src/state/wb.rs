@@ -73,7 +73,7 @@ impl State {
         self.wbs.group(self.files[id.idx()].charged_to())
     }
 
-    /// Counts clean pages of a file that became dirty.
+    /// Counts clean pages of a file that became dirty (`account_page_dirtied`).
     pub fn count_dirtied(&mut self, id: FileId, pages: u64) {
         self.stats.pages_dirtied += pages;
         self.wb_of(id).nr_dirtied += pages;
@@ -97,7 +97,8 @@ impl State {
         own.map(|f| f.dirty.count() + f.writeback.count()).sum()
     }
 
-    /// A part's share of a number of pages.
+    /// A part's share of a number of pages (`bdi_dirty_limit`, later
+    /// `wb_calc_thresh`).
     pub(crate) fn share_of(&mut self, group: u16, pages: u64, now: Jiffies) -> u64 {
         let (num, den) = match &mut self.timed_shares {
             Some((timed, hz)) => timed.fraction(usize::from(group), now, *hz),

@@ -8,7 +8,7 @@ use crate::Machine;
 use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec};
-use blklab_fio::range::{FileState, Layout, find_ranges, layouts};
+use blklab_fio::range::{FileState, Layout, Ranges, find_ranges, layouts};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fiostat::SteadyState;
@@ -21,6 +21,8 @@ use std::rc::Rc;
 pub(crate) struct Plan {
     pub(crate) job: Rc<Job>,
     pub(crate) run: JobRun,
+    /// The part of each of its files that it works on.
+    pub(crate) ranges: Ranges,
     /// None with engines that move no data.
     pub(crate) files: Vec<Option<FileId>>,
     /// What is written before any job starts; nothing if files count as
@@ -49,7 +51,12 @@ struct Named {
     /// Whether it is written when the run has begun.
     written_first: bool,
     id: Option<FileId>,
+    /// The job, by its place among all, that makes it so large.
+    job: usize,
 }
+
+/// Said of files that no filesystem holds.
+const EXTENTS: &str = "no filesystem is chosen: a simple extent layout is used";
 
 /// A disk without an end counts as so large: offsets have room for sums.
 const DISK_BYTES_MAX: u64 = 1 << 62;
@@ -86,7 +93,7 @@ pub(crate) fn set_up(
         };
         let ranges = find_ranges(&job, state).map_err(|e| {
             let e = e.trim_start_matches(&format!("{}: ", job.name));
-            ExperimentError::new(format!("job '{}': {e}", job.name))
+            ExperimentError::new(format!("job '{}': {e}", job.name)).at(&job.place)
         })?;
         let write_first = Features::of(job.release).writes_files_first;
         let mut to_write = Vec::new();
@@ -100,10 +107,12 @@ pub(crate) fn set_up(
                         device: is_device(name),
                         written_first: false,
                         id: None,
+                        job: plans.len(),
                     }
                 });
-                if range.real_size != u64::MAX {
-                    n.final_bytes = n.final_bytes.max(range.real_size);
+                if range.real_size != u64::MAX && range.real_size > n.final_bytes {
+                    n.final_bytes = range.real_size;
+                    n.job = plans.len();
                 }
             }
             for layout in layouts(&job, &ranges) {
@@ -120,10 +129,11 @@ pub(crate) fn set_up(
             }
         }
         let run = JobRun::new(job.clone(), &ranges)
-            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)))?;
+            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)).at(&job.place))?;
         plans.push(Box::new(Plan {
             job: Rc::new(job),
             run,
+            ranges,
             files: Vec::new(),
             layouts: to_write,
             program: None,
@@ -133,7 +143,7 @@ pub(crate) fn set_up(
             overlaps: Overlaps::default(),
         }));
     }
-    create(cache, &mut named, &order, disk_bytes)?;
+    create(cache, &mut named, &order, disk_bytes, &plans)?;
     if !cache.sets_space_aside() {
         if laid_out > 0 {
             notes.push(format!(
@@ -145,11 +155,11 @@ pub(crate) fn set_up(
     } else if laid_out > 0 {
         notes.push(format!(
             "{} MiB of files were laid out before the start, contiguously, in no time \
-             (without --fs, a simple extent layout is used)",
+             ({EXTENTS})",
             laid_out >> 20
         ));
     } else if named.values().any(|n| !n.device) {
-        notes.push("without --fs, a simple extent layout is used".to_owned());
+        notes.push(EXTENTS.to_owned());
     }
     for plan in &mut plans {
         plan.files = plan
@@ -172,12 +182,13 @@ fn check_engine(job: &Job) -> Result<(), ExperimentError> {
         .filter(|e| e.is_simulated())
         .map(|e| e.name)
         .collect();
-    Err(ExperimentError::new(format!(
+    let what = format!(
         "job '{}': engine '{}' is not simulated; those that are: {}",
         job.name,
         job.settings.ioengine,
         valid.join(", ")
-    )))
+    );
+    Err(ExperimentError::new(what).at(job.place_of(&["ioengine"])))
 }
 
 fn create(
@@ -185,6 +196,7 @@ fn create(
     named: &mut BTreeMap<String, Named>,
     order: &[String],
     disk_bytes: u64,
+    plans: &[Box<Plan>],
 ) -> Result<(), ExperimentError> {
     // On a filesystem with inodes fio's order counts. Space that is set aside
     // for files to come lies behind the files that are there.
@@ -216,6 +228,7 @@ fn create(
                     n.final_bytes >> 20,
                     disk_bytes >> 20
                 ))
+                .at(plans[n.job].job.place_of(&["size", "filesize"]))
             })?);
         }
     }

@@ -33,6 +33,7 @@ use blklab_block::Queue;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
+use blklab_fio::range::Ranges;
 use blklab_fio::run::priorities;
 use blklab_fs::Filesystem;
 use blklab_kernel::KernelVersion;
@@ -209,6 +210,11 @@ impl Ready {
             notes,
             stop,
         })
+    }
+
+    /// Which part of its files each job works on.
+    pub(crate) fn ranges(self) -> Vec<Ranges> {
+        self.plans.into_iter().map(|plan| plan.ranges).collect()
     }
 
     /// Runs the jobs to their ends.

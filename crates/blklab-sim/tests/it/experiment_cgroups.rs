@@ -209,16 +209,16 @@ fn fio_makes_the_groups_of_its_jobs() {
     };
     assert_eq!(
         wrong("[one]\nsize=1m\ncgroup=c\ncgroup_weight=300\n"),
-        "job one: cgroup_weight=300: fio refuses it on the unified hierarchy, which kernels have here \
+        "j:4: job one: cgroup_weight=300: fio refuses it on the unified hierarchy, which kernels have here \
          from 5.0 on; use cgroup.c.io.bfq.weight=300"
     );
     assert_eq!(
         wrong("[one]\nsize=1m\ncgroup_weight=300\n"),
-        "job one: cgroup_weight without cgroup"
+        "j:3: job one: cgroup_weight without cgroup"
     );
     assert_eq!(
         wrong("[one]\nsize=1m\ncgroup=a\n"),
-        "job one: cgroup a has a/b below it; the kernel lets groups without children alone hold \
+        "j:3: job one: cgroup a has a/b below it; the kernel lets groups without children alone hold \
          processes"
     );
 }

@@ -145,7 +145,10 @@ fn parameters_and_options_are_named_with_their_owner() {
     e.set("filesystem.commit_s", "60").expect("an option");
     assert_eq!(e.filesystem.to_string(), "ext3:commit_s=60");
     let refused = e.set("filesystem.commit_s", "0").unwrap_err();
-    assert_eq!(refused.what, "commit_s=0: expected a number from 1 to 3600 s");
+    assert_eq!(
+        refused.what,
+        "commit_s=0: expected a number from 1 to 3600 s"
+    );
     assert_eq!(refused.key, "filesystem.commit_s");
 }
 

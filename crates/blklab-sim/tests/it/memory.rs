@@ -3,8 +3,8 @@
 
 use blklab_experiment::{Experiment, Workload};
 use blklab_sim::Sim;
-use blklab_target::Planner;
 use blklab_target::memory::{Estimate, check};
+use blklab_target::{Planner, Site, Target, Work};
 use blklab_types::SECTOR_BYTES;
 
 fn estimate(text: &str) -> Estimate {
@@ -16,11 +16,12 @@ fn estimate(text: &str) -> Estimate {
     let e = Experiment::new("a", workload, &sim.catalogue());
     let read = Planner::new(&sim).jobs(&e).expect("jobs");
     let read = read.expect("a job file");
-    Estimate::new(
-        &e,
-        Some(&read.jobs),
-        500 * 1000 * 1000 * 1000 / SECTOR_BYTES * SECTOR_BYTES,
-    )
+    let site = Site {
+        disk_bytes: 500_000_000_000 / SECTOR_BYTES * SECTOR_BYTES,
+        devices: Vec::new(),
+        described_in: Vec::new(),
+    };
+    sim.memory(&e, Work::Jobs(&read.jobs), &site)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who may use whom: the map in ARCHITECTURE.md beside the manifests, modules that
-//! import each other, and names that say nothing.
+//! import each other, options that libraries name, and names that say nothing.
 
 mod circles;
+mod flags;
 mod names;
 
 use std::collections::BTreeSet;
@@ -98,4 +99,19 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
             n => n.strip_prefix("blklab-").map(str::to_owned),
         })
         .collect()
+}
+
+/// Visits the lines of all Rust files below a folder, with their places.
+fn each_line(folder: &Path, visit: &mut dyn FnMut(&str, &str)) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            each_line(&path, visit);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read_to_string(&path).expect("text");
+            for (line, n) in text.lines().zip(1..) {
+                visit(&format!("{}:{n}", path.display()), line);
+            }
+        }
+    }
 }

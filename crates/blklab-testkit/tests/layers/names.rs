@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is called says what it gives.
 
-use std::path::Path;
-
 /// Words that say nothing of what a function or closure gives. (`Features::of` a release is
 /// the name of that everywhere.)
 const EMPTY: [&str; 5] = ["of", "or", "some", "there", "is"];
@@ -10,21 +8,15 @@ const EMPTY: [&str; 5] = ["of", "or", "some", "there", "is"];
 #[test]
 fn functions_and_closures_have_names_that_say_something() {
     let mut found = Vec::new();
-    search(&blklab_testkit::root().join("crates"), &mut found);
+    super::each_line(
+        &blklab_testkit::root().join("crates"),
+        &mut |place, line| {
+            if says_nothing(line) {
+                found.push(format!("{place}: {line}"));
+            }
+        },
+    );
     assert!(found.is_empty(), "{}", found.join("\n"));
-}
-
-fn search(folder: &Path, found: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            search(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read_to_string(&path).expect("text");
-            let lines = text.lines().zip(1..).filter(|(line, _)| says_nothing(line));
-            found.extend(lines.map(|(line, n)| format!("{}:{n}: {line}", path.display())));
-        }
-    }
 }
 
 fn says_nothing(line: &str) -> bool {

@@ -240,7 +240,8 @@ pub const ALL: &[Spec] = &[
             ),
         ],
         left_out: "",
-        left_out_on_extents: "compilebench: on the extent layout (no --fs) directories and inodes \
-                              take processor time but no I/O, and what is removed frees no space",
+        left_out_on_extents: "compilebench: on the extent layout, where no filesystem is chosen, \
+                              directories and inodes take processor time but no I/O, and what is \
+                              removed frees no space",
     },
 ];

@@ -366,7 +366,7 @@ impl Side {
         (ns * 10 > of_ns).then(|| {
             format!(
                 "{name} becomes steady after {seconds:.3} s, which its figures include: \
-                 ramp_time leaves them out, or --bios"
+                 ramp_time leaves them out, or a comparison of bios"
             )
         })
     }

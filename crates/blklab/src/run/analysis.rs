@@ -42,40 +42,6 @@ impl Analysis {
         }
     }
 
-    /// The next events and messages of the scheduler.
-    pub(super) fn events(&mut self, batch: &[Event]) {
-        match self {
-            Analysis::Totals(digest, lives) => {
-                digest.events(batch);
-                lives.sink().0.events(batch);
-                lives.events(batch);
-            }
-            Analysis::Statistics(digest, collector) => {
-                digest.events(batch);
-                collector.also().0.events(batch);
-                collector.events(batch);
-            }
-            Analysis::Watches(lives) => lives.events(batch),
-            Analysis::Nothing => {}
-        }
-    }
-
-    /// A process has this name from now on.
-    pub(super) fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        let watches = match self {
-            Analysis::Statistics(_, collector) => {
-                collector.process(time, pid, comm);
-                &mut collector.also().1
-            }
-            Analysis::Totals(_, lives) => &mut lives.sink().1,
-            Analysis::Watches(lives) => lives.sink(),
-            Analysis::Nothing => return,
-        };
-        for watch in &mut watches.0 {
-            watch.process(pid, comm);
-        }
-    }
-
     /// Puts what was found into the output of a run that has ended.
     pub(super) fn finish(mut self, plan: &Plan<'_>, output: &mut RunOutput) {
         let at_end = self.disks_at(plan, output.end);
@@ -119,6 +85,45 @@ impl Analysis {
             lives: LifeTotals::default(),
         });
         uses.collect()
+    }
+}
+
+/// Messages of the scheduler come as events: their texts tell it nothing.
+impl TraceSink for Analysis {
+    fn event(&mut self, event: &Event) {
+        self.events(std::slice::from_ref(event));
+    }
+
+    fn events(&mut self, batch: &[Event]) {
+        match self {
+            Analysis::Totals(digest, lives) => {
+                digest.events(batch);
+                lives.sink().0.events(batch);
+                lives.events(batch);
+            }
+            Analysis::Statistics(digest, collector) => {
+                digest.events(batch);
+                collector.also().0.events(batch);
+                collector.events(batch);
+            }
+            Analysis::Watches(lives) => lives.events(batch),
+            Analysis::Nothing => {}
+        }
+    }
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        let watches = match self {
+            Analysis::Statistics(_, collector) => {
+                collector.process(time, pid, comm);
+                &mut collector.also().1
+            }
+            Analysis::Totals(_, lives) => &mut lives.sink().1,
+            Analysis::Watches(lives) => lives.sink(),
+            Analysis::Nothing => return,
+        };
+        for watch in &mut watches.0 {
+            watch.process(pid, comm);
+        }
     }
 }
 

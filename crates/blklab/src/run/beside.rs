@@ -3,17 +3,10 @@
 //! while the run goes on.
 
 use super::analysis::Analysis;
-use blklab_trace::Event;
+use crate::relay::{Teller, relay};
+use blklab_trace::{Event, TraceSink as _};
 use blklab_types::{Pid, Time};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
-
-/// Events that the thread is given at a time, about.
-const BATCH_EVENTS: usize = 1024;
-
-/// Batches on their way before the run waits: it is to have no more in memory than a
-/// processor's cache holds.
-const BATCHES: usize = 8;
 
 /// Who makes something of the events.
 pub(super) enum Analyst {
@@ -21,6 +14,12 @@ pub(super) enum Analyst {
     Here(Analysis),
     /// Another thread.
     Beside(Beside),
+}
+
+/// A thread that analyses.
+pub(super) struct Beside {
+    teller: Teller,
+    thread: JoinHandle<Analysis>,
 }
 
 impl Analyst {
@@ -37,7 +36,7 @@ impl Analyst {
     pub(super) fn events(&mut self, events: &[Event]) {
         match self {
             Analyst::Here(analysis) => analysis.events(events),
-            Analyst::Beside(beside) => beside.events(events),
+            Analyst::Beside(beside) => beside.teller.events(events),
         }
     }
 
@@ -45,7 +44,7 @@ impl Analyst {
     pub(super) fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         match self {
             Analyst::Here(analysis) => analysis.process(time, pid, comm),
-            Analyst::Beside(beside) => beside.process(time, pid, comm),
+            Analyst::Beside(beside) => beside.teller.process(time, pid, comm),
         }
     }
 
@@ -58,93 +57,23 @@ impl Analyst {
     }
 }
 
-/// What the thread is told, in the order of the run.
-enum Told {
-    /// Events and messages.
-    Events(Vec<Event>),
-    /// The name of a process.
-    Process(Time, Pid, String),
-}
-
-/// The run's side of the thread.
-pub(super) struct Beside {
-    batch: Vec<Event>,
-    told: SyncSender<Told>,
-    /// Batches that the thread is done with.
-    empty: Receiver<Vec<Event>>,
-    thread: JoinHandle<Analysis>,
-}
-
 impl Beside {
-    fn new(analysis: Analysis) -> Beside {
-        let (told, hears) = sync_channel(BATCHES);
-        let (gives_back, empty) = channel();
-        Beside {
-            batch: Vec::with_capacity(BATCH_EVENTS),
-            told,
-            empty,
-            thread: std::thread::spawn(move || analyse(analysis, &hears, &gives_back)),
-        }
+    fn new(mut analysis: Analysis) -> Beside {
+        let (teller, listener) = relay();
+        let thread = std::thread::spawn(move || {
+            listener.pass_on(&mut analysis);
+            analysis
+        });
+        Beside { teller, thread }
     }
 
-    fn events(&mut self, events: &[Event]) {
-        self.batch.extend_from_slice(events);
-        if self.batch.len() >= BATCH_EVENTS {
-            self.hand_over();
-        }
-    }
-
-    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.hand_over();
-        self.tell(Told::Process(time, pid, comm.to_owned()));
-    }
-
-    fn hand_over(&mut self) {
-        if !self.batch.is_empty() {
-            let empty = self.empty_batch();
-            let batch = std::mem::replace(&mut self.batch, empty);
-            self.tell(Told::Events(batch));
-        }
-    }
-
-    fn empty_batch(&self) -> Vec<Event> {
-        let empty = self.empty.try_recv();
-        empty.unwrap_or_else(|_| Vec::with_capacity(BATCH_EVENTS))
-    }
-
-    fn tell(&self, told: Told) {
-        // A thread that is not there any more has panicked: its end says so.
-        let _ = self.told.send(told);
-    }
-
-    fn finish(mut self) -> Analysis {
-        self.hand_over();
-        drop(self.told);
+    fn finish(self) -> Analysis {
+        drop(self.teller);
         match self.thread.join() {
             Ok(analysis) => analysis,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
-}
-
-/// The thread: takes what it is told until the run has ended.
-fn analyse(
-    mut analysis: Analysis,
-    hears: &Receiver<Told>,
-    gives_back: &Sender<Vec<Event>>,
-) -> Analysis {
-    for told in hears {
-        match told {
-            Told::Events(mut batch) => {
-                analysis.events(&batch);
-                batch.clear();
-                // The run may be over.
-                let _ = gives_back.send(batch);
-            }
-            Told::Process(time, pid, comm) => analysis.process(time, pid, &comm),
-        }
-    }
-    analysis
 }
 
 #[cfg(test)]

@@ -256,7 +256,7 @@ fn phase(dev: Dev, size: u64, p: &Phases, whole: &Whole<'_>) -> Finding {
         .to_owned();
     f.doubt(
         Confidence::Possible,
-        "the stripe of the array (optimal_io_size; --set optimal_io_size=BYTES)",
+        "the stripe of the array (optimal_io_size in the context)",
     );
     f.missing
         .push("the members' traces: reads there while only writes come here".to_owned());

@@ -39,17 +39,18 @@ impl TagRules {
     }
 }
 
+/// A word of the bitmap (`sbitmap_word`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
-    /// Tags that a search passes over.
+    /// Tags that a search passes over (`word`).
     taken: u64,
-    /// Those of them that were freed since.
+    /// Those of them that were freed since (`cleared`).
     freed: u64,
 }
 
 impl Word {
-    /// The lowest tag below `limit` that is free, from `start` on,
-    /// else one before it.
+    /// The lowest tag below `limit` that is free, from `start` on, else one before
+    /// it (`__sbitmap_get_word`).
     fn find(&self, limit: u32, start: u32) -> Option<u32> {
         let free = !self.taken & low_bits(limit);
         let found = match free & !low_bits(start) {
@@ -72,7 +73,7 @@ impl Word {
         Some(bit)
     }
 
-    /// Offers again what was freed.
+    /// Offers again what was freed (`sbitmap_deferred_clear`).
     fn reclaim(&mut self) {
         self.taken &= !self.freed;
         self.freed = 0;
@@ -84,7 +85,7 @@ fn low_bits(n: u32) -> u64 {
     if n >= 64 { u64::MAX } else { (1 << n) - 1 }
 }
 
-/// The tags of one hardware queue, or those that all have in common.
+/// The tags of one hardware queue, or those that all have in common (`sbitmap_queue`).
 #[derive(Debug)]
 pub struct Tags {
     rules: TagRules,
@@ -95,9 +96,10 @@ pub struct Tags {
     per_word: u32,
     /// Words that `depth` tags are in; there may be more.
     nr_words: u32,
+    /// `min_shallow_depth`.
     min_shallow: u32,
     words: Vec<Word>,
-    /// By CPU: the tag near which the next search begins.
+    /// By CPU: the tag near which the next search begins (`alloc_hint`).
     hints: Vec<u32>,
     busy: u32,
     waiters: Waiters,
@@ -145,10 +147,10 @@ impl Tags {
         self.busy
     }
 
-    /// Takes a tag for a task that runs on `cpu`; none if there is none that
-    /// it may have. With `shallow`, it gets one of the lowest of each word only:
-    /// so many of each, or so many of all words together
-    /// ([`TagRules::shallow_depth_is_total`]).
+    /// Takes a tag for a task that runs on `cpu`; none if there is none that it may
+    /// have (`__sbitmap_queue_get`, `__sbitmap_queue_get_shallow`). With `shallow`,
+    /// it gets one of the lowest of each word only: so many of each, or so many of
+    /// all words together ([`TagRules::shallow_depth_is_total`]).
     pub fn get(&mut self, cpu: u16, shallow: Option<u32>) -> Option<u16> {
         if self.busy == self.most {
             // Without a look at the words: nothing was freed since.
@@ -176,8 +178,9 @@ impl Tags {
         tag.map(|t| t as u16)
     }
 
-    /// Gives a tag back. `cpu` is the one of the request's software queue: its
-    /// next search begins here. Appends the tasks that this wakes.
+    /// Gives a tag back (`blk_mq_put_tag`, `sbitmap_queue_clear`). `cpu` is the one
+    /// of the request's software queue: its next search begins here. Appends the
+    /// tasks that this wakes.
     pub fn put(&mut self, cpu: u16, tag: u16, wakes: &mut Vec<TaskId>) {
         let tag = u32::from(tag);
         let (index, bit) = self.word_and_bit(tag);
@@ -195,8 +198,9 @@ impl Tags {
         }
     }
 
-    /// Changes the number of tags, to at most what there was at the beginning.
-    /// Words keep their size. Tags beyond the end may still be given back.
+    /// Changes the number of tags, to at most what there was at the beginning
+    /// (`sbitmap_queue_resize`). Words keep their size. Tags beyond the end may
+    /// still be given back.
     ///
     /// # Panics
     /// If there would be none, or more than at the beginning.
@@ -213,25 +217,28 @@ impl Tags {
     }
 
     /// The scheduler will name no smaller limit than this to [`Tags::get`]: that
-    /// decides how many freed tags wake sleepers.
+    /// decides how many freed tags wake sleepers
+    /// (`sbitmap_queue_min_shallow_depth`).
     pub fn set_min_shallow_depth(&mut self, depth: u32) {
         self.min_shallow = depth;
         self.waiters.change_batch(self.wake_batch());
     }
 
-    /// The wait queue for a task that found no tag; they take turns. One that
-    /// was woken asks for another before it looks for a tag again.
+    /// The wait queue for a task that found no tag; they take turns
+    /// (`bt_wait_ptr`). One that was woken asks for another before it looks for a
+    /// tag again.
     pub fn wait_queue(&mut self) -> u8 {
         self.waiters.next_queue()
     }
 
-    /// A task goes to sleep at the end of a wait queue, after it tried again.
+    /// A task goes to sleep at the end of a wait queue, after it tried again
+    /// (`sbitmap_prepare_to_wait`).
     pub fn wait(&mut self, queue: u8, task: TaskId) {
         self.waiters.wait(queue, task);
     }
 
-    /// A task that was woken runs: it no longer counts among those for which
-    /// freed tags are counted.
+    /// A task that was woken runs: it no longer counts among those for which freed
+    /// tags are counted (`sbitmap_finish_wait`).
     pub fn finish_wait(&mut self) {
         self.waiters.finish();
     }
@@ -262,9 +269,10 @@ impl Tags {
         self.per_word.min(self.depth - index * self.per_word)
     }
 
-    /// Tags of a word that a search with the limit `shallow` may take. A limit
-    /// on all tags is shared out by the words' sizes; low words get what remains.
-    /// If the last word is smaller than the others, one tag can be lost.
+    /// Tags of a word that a search with the limit `shallow` may take
+    /// (`__map_depth_with_shallow` where it is one on all tags). A limit on all
+    /// tags is shared out by the words' sizes; low words get what remains. If the
+    /// last word is smaller than the others, one tag can be lost.
     fn word_limit(&self, index: u32, shallow: Option<u32>) -> u32 {
         let size = self.word_size(index);
         match shallow {
@@ -280,6 +288,7 @@ impl Tags {
         }
     }
 
+    /// `update_alloc_hint_before_get`.
     fn hint(&mut self, cpu: u16) -> u32 {
         let hint = &mut self.hints[usize::from(cpu)];
         if *hint >= self.depth {
@@ -289,7 +298,7 @@ impl Tags {
     }
 
     /// A search that began at the hint ended with this tag: only if it took the
-    /// hint itself, the hint moves on.
+    /// hint itself, the hint moves on (`update_alloc_hint_after_get`).
     fn move_hint(&mut self, cpu: u16, hint: u32, tag: Option<u32>) {
         let next = match tag {
             None => 0,
@@ -306,7 +315,7 @@ impl Tags {
     }
 
     /// Freed tags for which sleepers are woken: few enough that all wait queues
-    /// have their turn, even if all users are limited.
+    /// have their turn, even if all users are limited (`sbq_calc_wake_batch`).
     fn wake_batch(&self) -> u32 {
         let usable = if self.rules.shallow_depth_is_total {
             self.depth.min(self.min_shallow)

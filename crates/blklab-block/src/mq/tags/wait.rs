@@ -5,23 +5,26 @@ use crate::mq::TagWakes;
 use blklab_types::TaskId;
 use std::collections::VecDeque;
 
-/// Wait queues of a bitmap of tags.
+/// Wait queues of a bitmap of tags (`SBQ_WAIT_QUEUES`).
 pub(super) const QUEUES: usize = 8;
 
+/// The wait queues of a bitmap (`sbq_wait_state`).
 #[derive(Debug)]
 pub(super) struct Waiters {
     rule: TagWakes,
+    /// How many freed tags wake, and how many tasks are woken (`wake_batch`).
     batch: u32,
     queues: [VecDeque<TaskId>; QUEUES],
-    /// The queue for the next task that finds no tag.
+    /// The queue for the next task that finds no tag (`wait_index`).
     next_wait: usize,
-    /// The queue whose turn it is to be woken.
+    /// The queue whose turn it is to be woken (`wake_index`).
     next_wake: usize,
     /// Freed tags since the last batch.
     freed: u32,
-    /// [`TagWakes::PerQueue`]: tags to be freed until the queue's next batch.
+    /// [`TagWakes::PerQueue`]: tags to be freed until the queue's next batch
+    /// (`wait_cnt`).
     left: [u32; QUEUES],
-    /// Tasks that sleep or were woken and did not run yet.
+    /// Tasks that sleep or were woken and did not run yet (`ws_active`).
     active: u32,
 }
 
@@ -45,7 +48,8 @@ impl Waiters {
         self.left = [batch; QUEUES];
     }
 
-    /// Changes the batch size. Sleepers of the old size are woken soon.
+    /// Changes the batch size (`sbitmap_queue_update_wake_batch`). Sleepers of the
+    /// old size are woken soon.
     pub(super) fn change_batch(&mut self, batch: u32) {
         if batch != self.batch {
             self.batch = batch;
@@ -80,7 +84,7 @@ impl Waiters {
         self.queues.iter().map(VecDeque::len).sum()
     }
 
-    /// A tag was freed.
+    /// A tag was freed (`sbitmap_queue_wake_up`).
     pub(super) fn freed(&mut self, wakes: &mut Vec<TaskId>) {
         if self.active == 0 {
             return;
@@ -107,6 +111,7 @@ impl Waiters {
         }
     }
 
+    /// A tag was freed, with a count for each wait queue (`__sbq_wake_up` of 5.10).
     fn count_for_queue(&mut self, wakes: &mut Vec<TaskId>) {
         let turn = (0..QUEUES).map(|i| (self.next_wake + i) % QUEUES);
         let Some(queue) = turn.into_iter().find(|&q| !self.queues[q].is_empty()) else {

@@ -28,14 +28,15 @@ use blklab_engine::{TimerId, Timers};
 use blklab_types::{Bio, BioFlags, Hz, Jiffies, Op, SECTOR_BYTES};
 use std::collections::BTreeSet;
 
-/// Reads and writes that a group passes on before it is another's turn.
+/// Reads and writes that a group passes on before it is another's turn
+/// (`THROTL_GRP_QUANTUM`).
 const QUANTUM: [u32; 2] = [6, 2];
 
 /// How a kernel version counts.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     hz: Hz,
-    /// Length of a slice: a tenth of a second.
+    /// Length of a slice: a tenth of a second (`throtl_slice`).
     slice_ticks: u64,
     /// [`Features::throttle_counts_splits`].
     counts_splits: bool,
@@ -63,15 +64,17 @@ pub struct HoldStats {
     pub longest: u64,
 }
 
-/// The children of a group, or of the top, that hold bios.
+/// The children of a group, or of the top, that hold bios (`throtl_service_queue`).
 #[derive(Debug, Default)]
 struct Pending {
-    /// By when they may pass one on; equal ones in order of insertion.
+    /// By when they may pass one on (`pending_tree`); equal ones in order of
+    /// insertion.
     children: BTreeSet<(Jiffies, u64, u16)>,
-    /// When the timer of this level fires.
+    /// When the timer of this level fires (`pending_timer`).
     timer: Option<(Jiffies, u64)>,
 }
 
+/// A group on this device (`throtl_grp`).
 #[derive(Debug)]
 struct Group {
     /// None: the root, which is below the top.
@@ -80,16 +83,18 @@ struct Group {
     source: u16,
     /// What became of bios of its tasks.
     stats: HoldStats,
-    /// It or a group above limits: bytes, I/Os; by direction.
+    /// It or a group above limits: bytes, I/Os (`has_rules_bps`, `has_rules_iops`);
+    /// by direction.
     limits_bytes: [bool; 2],
     limits_ios: [bool; 2],
     slices: [Slice; 2],
     held: [HeldBios; 2],
     /// Where it is among the children of its parent.
     queued: Option<(Jiffies, u64)>,
-    /// When it may pass on a bio, as of its last look.
+    /// When it may pass on a bio, as of its last look (`disptime`).
     dispatch_at: Jiffies,
-    /// Bios came in a direction in which it held none, since the last look.
+    /// Bios came in a direction in which it held none, since the last look
+    /// (`THROTL_TG_WAS_EMPTY`).
     was_empty: bool,
     below: Pending,
 }
@@ -166,9 +171,9 @@ impl Throttle {
         self.groups.iter().map(held_by).sum()
     }
 
-    /// A bio of a task in `group` is submitted: before its Q event.
-    /// `is_remainder`: it was split off one that passed already, and only counts
-    /// as another I/O. Bios that were released are not shown again.
+    /// A bio of a task in `group` is submitted (`__blk_throtl_bio`): before its Q
+    /// event. `is_remainder`: it was split off one that passed already, and only
+    /// counts as another I/O. Bios that were released are not shown again.
     pub fn submit(
         &mut self,
         timers: &mut Timers,
@@ -220,8 +225,9 @@ impl Throttle {
         Throttled::Held
     }
 
-    /// The timer fired: moves bios up. Those that passed the root are appended in
-    /// the order in which the worker submits them: reads, then writes.
+    /// The timer fired (`throtl_pending_timer_fn`): moves bios up. Those that
+    /// passed the root are appended in the order in which the worker submits them:
+    /// reads, then writes.
     pub fn timer(&mut self, timers: &mut Timers, released: &mut Vec<Bio>) {
         let now = timers.jiffies();
         while let Some(&(at, seq, level)) = self.due.first() {
@@ -275,7 +281,7 @@ impl Throttle {
         }
     }
 
-    /// A group holds a bio.
+    /// A group holds a bio (`throtl_add_bio_tg`).
     fn hold(&mut self, at: u16, dir: usize, source: u16, held: Held) {
         let group = &mut self.groups[usize::from(at)];
         group.was_empty |= group.held[dir].is_empty();
@@ -285,7 +291,7 @@ impl Throttle {
         }
     }
 
-    /// Puts a group among those that its parent serves.
+    /// Puts a group among those that its parent serves (`throtl_enqueue_tg`).
     fn queue(&mut self, at: u16) {
         self.seq += 1;
         let seq = self.seq;
@@ -295,6 +301,7 @@ impl Throttle {
         self.pending(parent).children.insert((when, seq, at));
     }
 
+    /// `throtl_dequeue_tg`.
     fn unqueue(&mut self, at: u16) {
         let group = &mut self.groups[usize::from(at)];
         let parent = group.parent;
@@ -303,7 +310,8 @@ impl Throttle {
         }
     }
 
-    /// Finds out when a group may pass on its next bio, in either direction.
+    /// Finds out when a group may pass on its next bio, in either direction
+    /// (`tg_update_disptime`).
     fn look(&mut self, at: u16, now: Jiffies) {
         self.unqueue(at);
         let group = &mut self.groups[usize::from(at)];
@@ -319,7 +327,7 @@ impl Throttle {
     }
 
     /// Sets the timer of a level for its first child, unless one is due and the
-    /// caller serves it: false.
+    /// caller serves it: false (`throtl_schedule_next_dispatch`).
     fn schedule(&mut self, level: Option<u16>, now: Jiffies, always: bool) -> bool {
         self.seq += 1;
         let seq = self.seq;
@@ -338,8 +346,8 @@ impl Throttle {
         true
     }
 
-    /// Serves the children of a level, and of the levels above as far as bios
-    /// can go on at once.
+    /// Serves the children of a level, and of the levels above as far as bios can
+    /// go on at once (`throtl_pending_timer_fn`).
     fn run(&mut self, mut level: Option<u16>, now: Jiffies) {
         loop {
             let mut dispatched = false;
@@ -363,8 +371,8 @@ impl Throttle {
         }
     }
 
-    /// Serves the children of a level that are due, in turn; whether any bio
-    /// moved.
+    /// Serves the children of a level that are due, in turn
+    /// (`throtl_select_dispatch`, `throtl_dispatch_tg`); whether any bio moved.
     fn serve(&mut self, level: Option<u16>, now: Jiffies) -> bool {
         let mut moved = false;
         while let Some(&(at, _, child)) = self.pending(level).children.first() {
@@ -397,7 +405,7 @@ impl Throttle {
         moved
     }
 
-    /// A group passes a bio on to its parent, or out.
+    /// A group passes a bio on to its parent, or out (`tg_dispatch_one_bio`).
     fn pass_on(&mut self, at: u16, dir: usize, now: Jiffies) {
         let group = &mut self.groups[usize::from(at)];
         let Some(held) = group.held[dir].pop() else {
@@ -430,7 +438,8 @@ impl Throttle {
     }
 }
 
-/// Bytes that a bio is charged for: a discard counts as one sector.
+/// Bytes that a bio is charged for: a discard counts as one sector
+/// (`throtl_bio_data_size`).
 fn size(bio: &Bio) -> u64 {
     match bio.op {
         Op::Discard => SECTOR_BYTES,

@@ -13,7 +13,8 @@ pub(super) struct Cost {
     pub(super) counts_bytes: bool,
 }
 
-/// The slice of a group in one direction: since `start`, so much went through.
+/// The slice of a group in one direction: since `start`, so much went through
+/// (`slice_start`, `slice_end`, `bytes_disp`, `io_disp`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slice {
     /// Limits per second; none: no limit.
@@ -23,13 +24,13 @@ pub(super) struct Slice {
     end: Jiffies,
     bytes: i64,
     ios: i64,
-    /// What went through beyond the limits.
+    /// What went through beyond the limits (`carryover_bytes`, `carryover_ios`).
     bytes_debt: i64,
     ios_debt: i64,
 }
 
 impl Slice {
-    /// A slice that begins now.
+    /// A slice that begins now (`throtl_start_new_slice`).
     pub(super) fn new(
         bytes_per_s: Option<u64>,
         ios_per_s: Option<u64>,
@@ -49,8 +50,8 @@ impl Slice {
         self.bytes_per_s.is_some() || self.ios_per_s.is_some()
     }
 
-    /// Ticks until a bio may pass; 0: now. `queued`: others wait in front of it or
-    /// it waits itself, so the slice goes on.
+    /// Ticks until a bio may pass; 0: now (`tg_may_dispatch`). `queued`: others
+    /// wait in front of it or it waits itself, so the slice goes on.
     pub(super) fn wait(&mut self, now: Jiffies, cost: Cost, queued: bool, rules: &Rules) -> u64 {
         if !self.has_limits() {
             return 0;
@@ -67,20 +68,21 @@ impl Slice {
         wait
     }
 
-    /// A bio passed within the limits.
+    /// A bio passed within the limits (`throtl_charge_bio`).
     pub(super) fn charge(&mut self, cost: Cost) {
         self.bytes = self.bytes.saturating_add(signed(cost.bytes));
         self.ios += 1;
     }
 
-    /// A bio passed that could not be held: what follows waits for it.
+    /// A bio passed that could not be held: what follows waits for it
+    /// (`tg_dispatch_in_debt`).
     pub(super) fn charge_debt(&mut self, cost: Cost) {
         self.bytes_debt = self.bytes_debt.saturating_add(signed(cost.bytes));
         self.ios_debt += 1;
     }
 
     /// Forgets whole slices of time that have gone by, with what was allowed in
-    /// them.
+    /// them (`throtl_trim_slice`).
     pub(super) fn trim(&mut self, now: Jiffies, rules: &Rules) {
         if self.is_over(now) {
             return;
@@ -104,7 +106,8 @@ impl Slice {
     }
 
     /// A bio came from a group below, whose slice is `child`: if nothing passed
-    /// here for long, the time since then counts, too.
+    /// here for long, the time since then counts, too
+    /// (`throtl_start_new_slice_with_credit`).
     pub(super) fn start_with_credit(&mut self, now: Jiffies, child: &Slice, rules: &Rules) {
         if self.is_over(now) {
             let start = self.start.max(child.start);
@@ -113,16 +116,19 @@ impl Slice {
         }
     }
 
+    /// `throtl_slice_used`.
     fn is_over(&self, now: Jiffies) -> bool {
         now < self.start || now > self.end
     }
 
+    /// `throtl_extend_slice`.
     fn extend(&mut self, until: Jiffies, rules: &Rules) {
         if self.end < until {
             self.end = round_up(until, rules);
         }
     }
 
+    /// Ticks until its bytes may pass (`tg_within_bps_limit`).
     fn wait_for_bytes(&self, now: Jiffies, cost: Cost, rules: &Rules) -> u64 {
         let Some(rate) = self.bytes_per_s.filter(|_| cost.counts_bytes) else {
             return 0;
@@ -139,6 +145,7 @@ impl Slice {
         u64::try_from(ticks).unwrap_or(u64::MAX >> 1).max(1) + rounded - elapsed
     }
 
+    /// Ticks until it may pass as an I/O (`tg_within_iops_limit`).
     fn wait_for_io(&self, now: Jiffies, rules: &Rules) -> u64 {
         let Some(rate) = self.ios_per_s else {
             return 0;
@@ -158,7 +165,8 @@ impl Slice {
     }
 }
 
-/// What a rate allows in so many ticks.
+/// What a rate allows in so many ticks (`calculate_bytes_allowed`,
+/// `calculate_io_allowed`).
 fn allowed(per_s: Option<u64>, ticks: u64, rules: &Rules) -> i64 {
     let Some(rate) = per_s else {
         return i64::MAX;

@@ -4,19 +4,22 @@
 
 use blklab_types::Span;
 
-/// Writes on their way at step 0, if the device takes so many.
+/// Writes on their way at step 0, if the device takes so many (`RWB_DEF_DEPTH`).
 const DEFAULT_DEPTH: u32 = 16;
 
-/// Length of a window at step 0 and below.
+/// Length of a window at step 0 and below (`RWB_WINDOW_NSEC`).
 const WINDOW: Span = Span::from_ms(100);
 
-/// The scaled depth of a device. Steps above 0 narrow it, steps below 0 widen it.
+/// The scaled depth of a device (`rq_depth`). Steps above 0 narrow it, steps
+/// below 0 widen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
     queue_depth: u32,
+    /// `scale_step`.
     step: i32,
-    /// The last step towards more found the device's end.
+    /// The last step towards more found the device's end (`scaled_max`).
     at_end: bool,
+    /// `max_depth`.
     max: u32,
 }
 
@@ -40,7 +43,8 @@ impl Depth {
         self.max
     }
 
-    /// One step towards more; false if the device's end was reached.
+    /// One step towards more (`rq_depth_scale_up`); false if the device's end was
+    /// reached.
     pub(super) fn scale_up(&mut self) -> bool {
         if self.at_end {
             return false;
@@ -50,8 +54,9 @@ impl Depth {
         true
     }
 
-    /// One step towards less; a hard one takes back all steps towards more at
-    /// once. False if one write at a time is all there is.
+    /// One step towards less (`rq_depth_scale_down`); a hard one (`hard_throttle`)
+    /// takes back all steps towards more at once. False if one write at a time is
+    /// all there is.
     pub(super) fn scale_down(&mut self, hard: bool) -> bool {
         if self.max == 1 {
             return false;
@@ -72,7 +77,7 @@ impl Depth {
     }
 }
 
-/// Depth at a step, and whether it cannot grow.
+/// Depth at a step, and whether it cannot grow (`rq_depth_calc_max_depth`).
 fn max_depth(queue_depth: u32, step: i32) -> (u32, bool) {
     if queue_depth == 1 {
         return if step > 0 { (1, false) } else { (2, true) };
@@ -91,7 +96,7 @@ fn max_depth(queue_depth: u32, step: i32) -> (u32, bool) {
     }
 }
 
-/// What ordinary and background writes get of a depth.
+/// What ordinary and background writes get of a depth (`calc_wb_limits`).
 pub(super) fn shares(max: u32) -> (u32, u32) {
     if max <= 2 {
         (max, 1)
@@ -100,6 +105,7 @@ pub(super) fn shares(max: u32) -> (u32, u32) {
     }
 }
 
+/// Length of a window at a step (`rwb_arm_timer`).
 fn window(step: i32) -> Span {
     match u64::try_from(step) {
         Ok(step) if step > 0 => Span((WINDOW.ns() << 4) / ((step + 1) << 8).isqrt()),

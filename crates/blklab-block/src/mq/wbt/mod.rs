@@ -24,13 +24,14 @@ use blklab_engine::{TimerId, Timers};
 use blklab_types::{Bio, BioFlags, Hz, Jiffies, Op, Span, TaskId, Time};
 use std::collections::VecDeque;
 
-/// Windows without a verdict after which a scaled depth goes back by a step.
+/// Windows without a verdict after which a scaled depth goes back by a step
+/// (`RWB_UNKNOWN_BUMP`).
 const UNKNOWN_WINDOWS: u32 = 5;
 
 /// What throttling of a device starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WbtSettings {
-    /// Read latency aimed at; 0 turns throttling off.
+    /// Read latency aimed at; 0 turns throttling off (`min_lat_nsec`).
     pub min_latency: Span,
     /// Requests that the device takes at once.
     pub queue_depth: u32,
@@ -64,15 +65,15 @@ impl WbtSettings {
 /// What is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WbtClass {
-    /// Writes.
+    /// Writes (`WBT_RWQ_BG`).
     Background,
-    /// Discards.
+    /// Discards (`WBT_RWQ_DISCARD`).
     Discard,
 }
 
 impl WbtClass {
-    /// The class of a bio that is throttled: any that writes or discards, but
-    /// not writes past the page cache.
+    /// The class of a bio that is throttled (`wbt_should_throttle`): any that
+    /// writes or discards, but not writes past the page cache.
     pub fn of_bio(bio: &Bio) -> Option<WbtClass> {
         const DIRECT: BioFlags = BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0);
         match bio.op {
@@ -96,7 +97,8 @@ pub enum WbtAdmit {
     Sleeps(WbtClass),
 }
 
-/// What decides about the limit of a write, beside the state of the device.
+/// What decides about the limit of a write, beside the state of the device
+/// (`get_limit`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Urgency {
     /// Somebody waits for it.
@@ -121,6 +123,7 @@ impl Urgency {
     }
 }
 
+/// What is counted of a class (`rq_wait`).
 #[derive(Debug, Default)]
 struct Counted {
     /// Admitted and not freed yet.
@@ -139,14 +142,14 @@ pub struct WbtWindow {
     pub inflight: u32,
 }
 
-/// Write-back throttling of one device.
+/// Write-back throttling of one device (`rq_wb`).
 #[derive(Debug)]
 pub struct Wbt {
     min_latency: Span,
     write_cache: bool,
     hz: Hz,
     depth: Depth,
-    /// Limits of ordinary and of background writes.
+    /// Limits of ordinary and of background writes (`wb_normal`, `wb_background`).
     normal: u32,
     background: u32,
     classes: [Counted; 2],
@@ -154,15 +157,16 @@ pub struct Wbt {
     /// for long when the run begins.
     last_issue: Option<Jiffies>,
     last_comp: Option<Jiffies>,
-    /// When a task slept in `balance_dirty_pages` last.
+    /// When a task slept in `balance_dirty_pages` last (`last_bdp_sleep`).
     dirty_sleep: Option<Jiffies>,
-    /// The read that is watched, and since when the device has it.
+    /// The read that is watched, and since when the device has it (`sync_cookie`,
+    /// `sync_issue`).
     watched: Option<(RqId, Time)>,
     samples: Samples,
     timer: TimerId,
-    /// A window is under way.
+    /// A window is under way (`blk_stat_is_active`).
     measures: bool,
-    /// Windows without a verdict since the last step.
+    /// Windows without a verdict since the last step (`unknown_cnt`).
     unknown: u32,
 }
 
@@ -195,7 +199,7 @@ impl Wbt {
         self.timer
     }
 
-    /// Whether it throttles.
+    /// Whether it throttles (`rwb_enabled`).
     pub fn is_enabled(&self) -> bool {
         self.min_latency != Span::ZERO
     }
@@ -225,8 +229,8 @@ impl Wbt {
         WbtAdmit::Tracked(class)
     }
 
-    /// The request of an admitted bio was freed, or it got none. Appends the
-    /// tasks that may go on.
+    /// The request of an admitted bio was freed (`wbt_rqw_done`), or it got none
+    /// (`wbt_cleanup`). Appends the tasks that may go on.
     pub fn freed(&mut self, timers: &mut Timers, class: WbtClass, wakes: &mut Vec<TaskId>) {
         let dirty = self.recently_dirtied(timers.jiffies());
         let counted = &mut self.classes[class as usize];
@@ -246,26 +250,28 @@ impl Wbt {
         }
     }
 
-    /// A request was handed to the driver: a read is watched if none is.
+    /// A request was handed to the driver (`wbt_issue`): a read is watched if none
+    /// is.
     pub fn issued(&mut self, now: Time, op: Op, rq: RqId) {
         if self.is_enabled() && op == Op::Read && self.watched.is_none() {
             self.watched = Some((rq, now));
         }
     }
 
-    /// A request was given back by the driver.
+    /// A request was given back by the driver (`wbt_requeue`).
     pub fn requeued(&mut self, rq: RqId) {
         self.watched = self.watched.filter(|w| w.0 != rq);
     }
 
-    /// A request of any kind is complete, `latency` after it was issued.
+    /// A request of any kind is complete, `latency` after it was issued
+    /// (`blk_stat_add`).
     pub fn completed(&mut self, op: Op, latency: Span) {
         if self.measures {
             self.samples.add(op, latency);
         }
     }
 
-    /// The request of a read was freed.
+    /// The request of a read was freed (`wbt_done`).
     pub fn read_freed(&mut self, jiffies: Jiffies, rq: RqId) {
         self.requeued(rq);
         if self.is_enabled() {
@@ -278,9 +284,9 @@ impl Wbt {
         self.dirty_sleep = Some(jiffies);
     }
 
-    /// A window ends: judges it, scales, and appends the tasks that may go on.
-    /// The next one begins if there is a reason. None if throttling was switched
-    /// off meanwhile.
+    /// A window ends (`wb_timer_fn`): judges it, scales, and appends the tasks that
+    /// may go on. The next one begins if there is a reason. None if throttling was
+    /// switched off meanwhile.
     pub fn timer(
         &mut self,
         now: Time,
@@ -323,7 +329,7 @@ impl Wbt {
         })
     }
 
-    /// Writes and discards on their way.
+    /// Writes and discards on their way (`wbt_inflight`).
     pub fn inflight(&self) -> u32 {
         self.classes.iter().map(|c| c.inflight).sum()
     }
@@ -347,7 +353,7 @@ impl Wbt {
         ]
     }
 
-    /// Most writes of a kind on their way at this moment.
+    /// Most writes of a kind on their way at this moment (`get_limit`).
     fn limit(&self, urgency: Urgency, jiffies: Jiffies) -> u32 {
         if !self.is_enabled() {
             return u32::MAX;
@@ -361,20 +367,20 @@ impl Wbt {
         }
     }
 
-    /// A read was submitted or freed less than 100 ms ago.
+    /// A read was submitted or freed less than 100 ms ago (`close_io`).
     fn recently_read(&self, jiffies: Jiffies) -> bool {
         let tenth = u64::from(self.hz.0 / 10);
         let close = |at: Option<Jiffies>| at.is_some_and(|at| jiffies < at.plus(tenth));
         close(self.last_issue) || close(self.last_comp)
     }
 
-    /// A task slept for dirty pages less than a second ago.
+    /// A task slept for dirty pages less than a second ago (`wb_recent_wait`).
     fn recently_dirtied(&self, jiffies: Jiffies) -> bool {
         let second = u64::from(self.hz.0);
         self.dirty_sleep.is_some_and(|at| jiffies < at.plus(second))
     }
 
-    /// Begins a window, unless one is under way.
+    /// Begins a window, unless one is under way (`rwb_arm_timer`).
     fn measure(&mut self, timers: &mut Timers) {
         if !self.measures {
             self.measures = true;
@@ -399,6 +405,7 @@ impl Wbt {
         }
     }
 
+    /// `calc_wb_limits`.
     fn share(&mut self) {
         (self.normal, self.background) = if self.is_enabled() {
             shares(self.depth.max())
@@ -407,13 +414,14 @@ impl Wbt {
         };
     }
 
+    /// `rwb_wake_all`.
     fn wake_all(&mut self, timers: &mut Timers, wakes: &mut Vec<TaskId>) {
         self.wake(timers, WbtClass::Background, wakes);
         self.wake(timers, WbtClass::Discard, wakes);
     }
 
-    /// Admits sleepers in their order, each by its own limit, up to the first
-    /// that has to sleep on.
+    /// Admits sleepers in their order, each by its own limit, up to the first that
+    /// has to sleep on (`wbt_inflight_cb`).
     fn wake(&mut self, timers: &mut Timers, class: WbtClass, wakes: &mut Vec<TaskId>) {
         let jiffies = timers.jiffies();
         while let Some(&(task, urgency)) = self.classes[class as usize].sleepers.front() {

@@ -3,23 +3,23 @@
 
 use blklab_types::{Op, Span};
 
-/// Write samples that make a window count.
+/// Write samples that make a window count (`RWB_MIN_WRITE_SAMPLES`).
 const MIN_WRITES: u64 = 3;
 
 /// What a window showed (`latency_exceeded` of block/blk-wbt.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WbtStatus {
-    /// Reads were slow.
+    /// Reads were slow (`LAT_EXCEEDED`).
     Exceeded,
-    /// Too few samples, but something is written.
+    /// Too few samples, but something is written (`LAT_UNKNOWN_WRITES`).
     UnknownWrites,
-    /// Too few samples.
+    /// Too few samples (`LAT_UNKNOWN`).
     Unknown,
-    /// Reads were fast beside writes.
+    /// Reads were fast beside writes (`LAT_OK`).
     Ok,
 }
 
-/// Times from issue to completion of a window's requests.
+/// Times from issue to completion of a window's requests (`blk_rq_stat`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Samples {
     reads: u64,
@@ -43,8 +43,9 @@ impl Samples {
         }
     }
 
-    /// Judges a window. `read_age`: how long the watched read is with the device.
-    /// `writing`: writes are on their way, or somebody waited for dirty pages.
+    /// Judges a window (`latency_exceeded`). `read_age`: how long the watched read
+    /// is with the device (`rwb_sync_issue_lat`). `writing`: writes are on their
+    /// way, or somebody waited for dirty pages.
     pub(super) fn judge(
         &self,
         min_latency: Span,

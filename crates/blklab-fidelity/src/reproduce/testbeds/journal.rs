@@ -47,7 +47,7 @@ impl Journal {
             };
             let parsed: Result<Line, _> = serde_json::from_str(line);
             let Ok(Line { run, values }) = parsed else {
-                let what = format!("line {}: not a run of `reproduce --testbeds`", i + 1);
+                let what = format!("line {}: not a run of a testbed", i + 1);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             };
             whole += line.len() as u64 + 1;

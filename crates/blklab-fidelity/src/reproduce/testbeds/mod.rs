@@ -113,7 +113,6 @@ impl<'a> Testbeds<'a> {
         let beds = space.testbeds(nr, seed);
         let mut runs = Vec::new();
         for (bed, testbed) in beds.iter().enumerate() {
-            let machine: Vec<(String, String)> = testbed.settings().cloned().collect();
             let mut cells: Vec<Cell> = Vec::new();
             for (s, study) in studies.iter().enumerate() {
                 // What differs from run to run differs from testbed to testbed too.
@@ -121,9 +120,10 @@ impl<'a> Testbeds<'a> {
                     .varies
                     .as_ref()
                     .map(|v| v.draw(u64::from(testbed.number)));
-                let mut settings = state.unwrap_or_default();
-                settings.extend_from_slice(&machine);
-                for (place, _) in places(s, study) {
+                let state = state.unwrap_or_default();
+                for (place, part) in places(s, study) {
+                    let mut settings = state.clone();
+                    settings.extend(testbed.settings(&part.name).cloned());
                     let seed = u64::from(testbed.number);
                     add_cell(&mut cells, study, place, seed, &settings)
                         .map_err(|e| TestbedError::Testbed(testbed.number, e))?;

@@ -55,7 +55,7 @@ fn testbeds_are_a_latin_hypercube() {
     // As many of 1, 2 and 3 g as of 3 to 8 g, by the logarithm of 1 to 9.
     let small = |b: &&Testbed| ["1g", "2g"].contains(&b.drawn[0].value.as_str());
     assert_eq!(beds.iter().filter(small).count(), 10);
-    let settings: Vec<&(String, String)> = beds[0].settings().collect();
+    let settings: Vec<&(String, String)> = beds[0].settings("volume").collect();
     assert_eq!(settings.len(), 3);
     assert_eq!(settings[2].0, "queue_depth");
 }
@@ -142,7 +142,7 @@ fn every_space_is_possible_and_says_what_narrowed_it() {
 
 #[test]
 fn only_studies_of_one_machine_run_together() {
-    let none = [study("xfs-log-stall-2008").unwrap()];
+    let none = [study("missed-merge-2008").unwrap()];
     let error = Testbeds::new(&none, 2, 1).err().unwrap().to_string();
     assert!(
         error.contains("not written down") && error.contains("ltt-2009-ssh"),
@@ -162,6 +162,24 @@ fn only_studies_of_one_machine_run_together() {
         error.starts_with("testbed 1: ") && error.contains("read_furlongs"),
         "{error}"
     );
+}
+
+/// What is about one part of a study leaves the other alone, and every study can be set up
+/// on any of its testbeds.
+#[test]
+fn unknowns_of_a_part_are_set_there() {
+    let pvfs2 = study("pvfs2-2006").unwrap();
+    let space = pvfs2.space.as_ref().unwrap();
+    let beds = space.testbeds(3, 1);
+    let has = |part: &str, key: &str| beds[0].settings(part).any(|(k, _)| k == key);
+    assert!(has("local", "device.write_cache") && !has("san", "device.write_cache"));
+    assert!(has("san", "device.backend_mb_per_s") && !has("local", "device.backend_mb_per_s"));
+    assert!(has("local", "memory") && has("san", "memory"));
+    let all = super::super::names().into_iter().map(|n| study(n).unwrap());
+    for study in all.filter(|s| s.space.is_some()) {
+        let made = Testbeds::new(std::slice::from_ref(&study), 12, 1);
+        assert!(made.is_ok(), "{}: {}", study.name, made.err().unwrap());
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::{Blocks, Body, NO_BLOCK, Path, Tree};
 
 impl Tree {
-    /// Takes an item out. Returns whether it was there.
+    /// Takes an item out (`btrfs_del_items`). Returns whether it was there.
     pub(in crate::btrfs) fn remove(&mut self, blocks: &mut impl Blocks, key: u64) -> bool {
         let mut path = self.own_path(blocks, key);
         let leaf = path.leaf();
@@ -26,8 +26,8 @@ impl Tree {
         true
     }
 
-    /// Takes the node that a path ends in out of the tree, unless it is the
-    /// root.
+    /// Takes the node that a path ends in out of the tree, unless it is the root
+    /// (`btrfs_del_leaf`).
     fn drop_node(&mut self, blocks: &mut impl Blocks, path: &mut Path) {
         let node = path.leaf();
         path.pop();
@@ -63,8 +63,8 @@ impl Tree {
         blocks.release(block, generation);
     }
 
-    /// Moves the items of the leaf that a path ends in to its left neighbour,
-    /// if there is one with room.
+    /// Moves the items of the leaf that a path ends in to its left neighbour, if
+    /// there is one with room (`push_leaf_left`).
     fn join(&mut self, blocks: &mut impl Blocks, path: &mut Path) {
         let Some((above, slot)) = path.len.checked_sub(2).map(|i| path.at[i]) else {
             return;
