@@ -50,7 +50,8 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Submits one direct I/O (`io_submit` with one entry; several entries are
-    /// several calls, between [`start_plug`](crate::Runtime::start_plug) and [`finish_plug`](crate::Runtime::finish_plug)).
+    /// several calls, between [`start_plug`](crate::Runtime::start_plug) and
+    /// [`finish_plug`](crate::Runtime::finish_plug)).
     /// Returns when everything is submitted; its end becomes an event of the
     /// context. It may sleep on the way: for the file's mutex, for dirty pages
     /// of the range, for requests, and for a write that extends the file to

@@ -24,8 +24,9 @@ impl fmt::Display for UnknownBio {
 impl std::error::Error for UnknownBio {}
 
 impl<H: Host> PageCache<H> {
-    /// The end of a bio's I/O: the simulation calls it with the key that the bio's
-    /// [`Completion::Submitter`] has. Never sleeps; wakes whoever waited.
+    /// The end of a bio's I/O: the simulation calls it with the key in the bio's
+    /// [completion](blklab_types::Completion::Submitter). Never sleeps; wakes whoever
+    /// waited.
     ///
     /// # Errors
     /// A key that was not handed out, or whose bio has ended.
