@@ -167,10 +167,17 @@ impl<H: Host> Mount<'_, H, Btrfs> {
     /// Puts a small file into its leaf (`cow_file_range_inline`).
     async fn btrfs_write_inline(&self, id: FileId) {
         self.btrfs_begin().await;
-        let (changes, gone) = self.with(|s| {
+        // While this waited for the transaction another task may have done it, or be at it:
+        // in the kernel the page's lock keeps them apart.
+        let is_due = |s: &mut View<'_, Btrfs>| {
             let file = s.file(id);
-            let size = file.size_bytes;
-            let dirty = file.dirty.test(0);
+            file.dirty.test(0) && !file.writeback.test(0)
+        };
+        if !self.with(is_due) {
+            return self.btrfs_leave();
+        }
+        let (changes, gone) = self.with(|s| {
+            let size = s.file(id).size_bytes;
             let mut gone = Vec::new();
             let b = &*s.volume;
             s.state.files[id.idx()].extents.punch(0..1, |e| {
@@ -178,17 +185,11 @@ impl<H: Host> Mount<'_, H, Btrfs> {
                 gone.push(first..first + e.pages);
             });
             let object = s.volume.object(id);
-            let changes = if dirty {
-                vec![
-                    of_file(
-                        items::extent(object, 0),
-                        What::Put(items::inline_bytes(size)),
-                    ),
-                    of_file(items::inode(object), What::Touch),
-                ]
-            } else {
-                Vec::new()
-            };
+            let inline = What::Put(items::inline_bytes(size));
+            let changes = [
+                of_file(items::extent(object, 0), inline),
+                of_file(items::inode(object), What::Touch),
+            ];
             s.start_writeback(id, 0..1);
             (changes, gone)
         });

@@ -230,6 +230,36 @@ fn small_files(copies: bool) {
     assert!(commit.max() >= blocks_done && last.is_some());
 }
 
+/// Several tasks that wait for the end of a commit have all found the same small file: one
+/// of them puts it into its leaf.
+#[test]
+fn a_small_file_is_written_by_one_task_at_a_time() {
+    let (machine, cache) = mount(btrfs(), Features::K2628, 64, 1024);
+    for task in 0..4 {
+        let c = cache.clone();
+        machine.task("writer", async move {
+            for round in 0..150 {
+                let made = new_file(&c, task * 1000 + round, 1500).await;
+                assert!(made.is_ok());
+                if round % 8 == task {
+                    c.sync().await;
+                }
+            }
+        });
+    }
+    for _ in 0..3 {
+        let c = cache.clone();
+        machine.task("sync", async move {
+            for _ in 0..60 {
+                c.sync().await;
+            }
+        });
+    }
+    machine.run(&cache);
+    machine.run_until(&cache, Time(200 * SECONDS));
+    assert_eq!(cache.usage().dirty, 0);
+}
+
 #[test]
 fn data_are_packed_and_bios_come_from_the_submit_thread() {
     let (machine, cache) = mount(btrfs(), Features::K2628, 512, 4096);
