@@ -5,7 +5,7 @@
 #
 # Usage: scripts/instructions.sh [COMMAND], by default target/release/blklab.
 # The difference between a long and a short run leaves out what a run costs once.
-# With --jobs 1 events are analysed where they arise: valgrind counts the copy to
+# On one processor events are analysed where they arise: valgrind counts the copy to
 # another thread byte by byte.
 set -eu
 blklab=${1:-target/release/blklab}
@@ -13,7 +13,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 count() {
-    valgrind --tool=callgrind --callgrind-out-file="$folder/profile" "$@" 2>&1 >"$folder/said" |
+    taskset -c 0 valgrind --tool=callgrind --callgrind-out-file="$folder/profile" "$@" 2>&1 >"$folder/said" |
         sed -n 's/.*Collected : //p'
 }
 

@@ -120,6 +120,8 @@ pub struct Disk {
     pub busy_ns: u64,
     /// Requests between D and C at each D, by place in `requests`.
     pub depth_at_issue: Vec<u32>,
+    /// C of all that went to the device and ended, in order.
+    ends: Vec<Time>,
     /// What each of `requests` waited for: empty until they are divided.
     pub waits: Vec<Wait>,
     /// The places of those with a long wait, in order.
@@ -164,6 +166,7 @@ impl Disk {
             mean_depth: 0.0,
             busy_ns: 0,
             depth_at_issue: Vec::new(),
+            ends: Vec::new(),
             waits: Vec::new(),
             long: Vec::new(),
             span,
@@ -242,8 +245,11 @@ impl Disk {
         let upto = self
             .issued()
             .partition_point(|r| r.life.issue <= Some(time));
+        let nr_ended = self.ends.partition_point(|c| *c <= time);
         let seen = (0..upto).rev().take(IN_FLIGHT_SEEN);
-        seen.filter(move |i| self.requests[*i].life.complete.is_some_and(|c| c > time))
+        let there = seen.filter(move |i| self.requests[*i].life.complete > Some(time));
+        // No more are there: those before them need not be looked at.
+        there.take(upto - nr_ended)
     }
 
     /// How much of a time it had nothing to do, in ns.
@@ -271,11 +277,15 @@ impl Disk {
     }
 
     fn count_depths(&mut self) {
-        let mut ends: Vec<Time> = self
-            .issued()
-            .iter()
-            .filter_map(|r| r.life.complete)
-            .collect();
+        // In a trace whose times go back a C may come before its D.
+        let ends = self.issued().iter();
+        let ends = ends.filter_map(|r| {
+            r.life
+                .complete
+                .max(r.life.issue)
+                .filter(|_| r.life.complete.is_some())
+        });
+        let mut ends: Vec<Time> = ends.collect();
         ends.sort_unstable();
         let (mut begun, mut ended) = (0_u32, 0_u32);
         let mut depths = Vec::with_capacity(self.nr_issued);
@@ -289,6 +299,7 @@ impl Disk {
             begun += u32::from(r.life.complete.is_some());
         }
         self.depth_at_issue = depths;
+        self.ends = ends;
     }
 
     fn find_idle(&mut self, busy_until: Option<Time>) {
