@@ -161,6 +161,10 @@ macro_rules! filesystems {
                 each!(self, $all, fs => fs.invalidate(cache, id, run).await);
             }
 
+            fn dropped(&self, state: &mut State, id: FileId, run: &Range<u64>) {
+                each!(self, $all, fs => Ops::<H>::dropped(fs, state, id, run));
+            }
+
             async fn close(&self, cache: &PageCache<H>, id: FileId, wrote: bool) {
                 each!(self, $all, fs => fs.close(cache, id, wrote).await);
             }

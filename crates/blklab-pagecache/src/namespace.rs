@@ -18,6 +18,7 @@ use crate::ops::{Host, Ops};
 use crate::state::State;
 use crate::volume::on_volume;
 use blklab_types::Span;
+use std::ops::Range;
 
 impl State {
     /// The directory at the top of the volume.
@@ -295,24 +296,35 @@ impl<H: Host> PageCache<H> {
     /// arrived (`truncate_inode_pages`).
     async fn drop_pages(&self, id: FileId) {
         on_volume!(self, invalidate(id, 0..u64::MAX));
+        let is_on_volume = self.is_on_volume(id);
         while let Some(page) = self.with(|s| s.file(id).cached.next_set(0, u64::MAX)) {
             self.wait_unlocked(id, page).await;
             self.wait_writeback(id, page).await;
-            self.with(|s| s.forget_idle(id, page));
+            self.with(|s| {
+                let idle = s.idle_from(id, page);
+                if is_on_volume {
+                    self.filesystem.dropped(s, id, &idle);
+                }
+                s.forget_pages(id, idle);
+            });
         }
     }
 }
 
 impl State {
-    /// Drops pages from one on, up to the first that is locked or on its way.
-    fn forget_idle(&mut self, id: FileId, page: u64) {
-        let file = &mut self.files[id.idx()];
-        let end = [&file.locked, &file.writeback]
+    /// Pages from one on, up to the first that is locked or on its way.
+    fn idle_from(&self, id: FileId, page: u64) -> Range<u64> {
+        let file = &self.files[id.idx()];
+        let busy = [&file.locked, &file.writeback];
+        let busy = busy
             .into_iter()
-            .filter_map(|bits| bits.next_set(page, u64::MAX))
-            .min()
-            .unwrap_or(u64::MAX);
-        let run = page..end;
+            .filter_map(|bits| bits.next_set(page, u64::MAX));
+        page..busy.min().unwrap_or(u64::MAX)
+    }
+
+    /// Drops pages, whatever their state.
+    fn forget_pages(&mut self, id: FileId, run: Range<u64>) {
+        let file = &mut self.files[id.idx()];
         self.nr_dirty -= file.dirty.clear(run.clone());
         file.towrite.clear(run.clone());
         file.pinned.clear(run.clone());

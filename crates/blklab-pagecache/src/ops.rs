@@ -164,6 +164,9 @@ pub trait Ops<H: Host>: Sized + 'static {
     /// or removed (`invalidatepage`).
     async fn invalidate(&self, _cache: &PageCache<H>, _id: FileId, _run: Range<u64>) {}
 
+    /// Pages of such a file are dropped now: those that are dirty still never get to the disk.
+    fn dropped(&self, _state: &mut State, _id: FileId, _run: &Range<u64>) {}
+
     /// A file is closed. `wrote`: by somebody who wrote to it.
     async fn close(&self, _cache: &PageCache<H>, _id: FileId, _wrote: bool) {}
 

@@ -176,12 +176,10 @@ impl<H: Host> Mount<'_, H, Ext4> {
         Ok(())
     }
 
-    /// Pages are about to be dropped: dirty ones lose the blocks that they were
-    /// promised, the journal forgets those that it has (`ext4_invalidatepage`,
-    /// `ext4_journalled_invalidatepage`).
+    /// Pages are about to be dropped: the journal forgets those that it has
+    /// (`ext4_invalidatepage`, `ext4_journalled_invalidatepage`).
     pub(super) async fn ext4_invalidate(&self, id: FileId, run: Range<u64>) {
         let journalled = self.with(|s| {
-            s.ext4_forget_promises(id, &run);
             s.ext4_leave_unwritten(id, &run);
             let journalled = s.ext4_journals_data(id);
             let mut page = run.start;

@@ -240,6 +240,10 @@ impl<H: Host> Ops<H> for Ext4Fs {
         self.on(cache).ext4_invalidate(id, run).await;
     }
 
+    fn dropped(&self, state: &mut State, id: FileId, run: &Range<u64>) {
+        self.with(state, |s| s.ext4_forget_promises(id, run));
+    }
+
     async fn close(&self, cache: &PageCache<H>, id: FileId, wrote: bool) {
         self.on(cache).ext4_close(id, wrote).await;
     }

@@ -390,6 +390,37 @@ fn what_is_removed_gives_its_blocks_back_when_it_is_committed() {
     assert_eq!(cache.usage().dirty, 0);
 }
 
+/// The flusher goes on giving places to a file that is being removed, behind the pages that
+/// it waits for: blocks that were promised are taken or given back once.
+#[test]
+fn a_file_is_removed_while_it_is_written_out() {
+    for release in [[2, 6, 32], [4, 19, 0], [6, 1, 0]] {
+        let (machine, cache) = mount(release, |_| {});
+        let free = cache.free_space();
+        let c = cache.clone();
+        let m = machine.clone();
+        machine.task("rm", async move {
+            for round in 0..6 {
+                let id = c.create(c.root(), name(round)).await.expect("space");
+                let fd = c.open_file(id).await.expect("it is there");
+                for at in 0..160 {
+                    c.write(fd, at * MIB, MIB).await.expect("space");
+                }
+                c.close(fd).await.expect("it is open");
+                let other = c.clone();
+                m.task("sync", async move { other.sync().await });
+                m.sleep(Span::from_us(300 + 700 * u64::from(round))).await;
+                c.unlink(id).await.expect("it is there");
+            }
+            c.sync().await;
+        });
+        machine.run(&cache);
+        machine.run_until(&cache, Time(60 * SECONDS));
+        assert_eq!(cache.usage().dirty, 0);
+        assert_eq!(cache.free_space(), free);
+    }
+}
+
 #[test]
 fn a_full_volume_says_so_when_it_is_written_to() {
     let (machine, cache) = mount([4, 19, 0], |_| {});
