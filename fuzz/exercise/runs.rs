@@ -21,7 +21,7 @@ const DEVICES: [&str; 9] = [
     "st2000dm006",
 ];
 /// Settings of queue and machine, and values that make them matter.
-const SETTINGS: [(&str, &[&str]); 9] = [
+const SETTINGS: [(&str, &[&str]); 12] = [
     ("nr_requests", &["4", "5", "16", "128"]),
     ("queue_depth", &["1", "2", "7", "31"]),
     ("max_sectors_kb", &["4", "36", "512"]),
@@ -29,13 +29,16 @@ const SETTINGS: [(&str, &[&str]); 9] = [
     ("nomerges", &["0", "1"]),
     ("read_ahead_kb", &["0", "4", "128"]),
     ("dirty_ratio", &["1", "10", "40"]),
-    ("memory", &["128m", "256m"]),
+    ("dirty_background_ratio", &["1", "5"]),
+    ("dirty_writeback_centisecs", &["1", "10", "500"]),
+    ("dirty_at_start_mb", &["1", "9"]),
+    ("memory", &["76m", "84m", "128m", "256m"]),
     ("cpus", &["1", "2", "4"]),
 ];
 const PATTERNS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
 const BLOCKS: [&str; 5] = ["4k", "8k", "20k", "64k", "256k"];
 /// Options of a job that change how its I/O reaches the queue.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 14] = [
     "fsync=1",
     "fsync=7",
     "fdatasync=3",
@@ -48,6 +51,8 @@ const OPTIONS: [&str; 12] = [
     "numjobs=3",
     "end_fsync=1",
     "invalidate=0",
+    "nrfiles=6",
+    "unlink=1",
 ];
 /// Sections of a job file, each of up to three processes (`numjobs`), and I/Os of each
 /// process, at most.
