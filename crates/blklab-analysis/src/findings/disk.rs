@@ -120,7 +120,9 @@ pub struct Disk {
     pub busy_ns: u64,
     /// Requests between D and C at each D, by place in `requests`.
     pub depth_at_issue: Vec<u32>,
-    /// C of all that went to the device and ended, in order.
+    /// D of all that went to the device, by place in `requests`.
+    issues: Vec<Time>,
+    /// C of those of them that ended, in order.
     ends: Vec<Time>,
     /// What each of `requests` waited for: empty until they are divided.
     pub waits: Vec<Wait>,
@@ -166,6 +168,7 @@ impl Disk {
             mean_depth: 0.0,
             busy_ns: 0,
             depth_at_issue: Vec::new(),
+            issues: Vec::new(),
             ends: Vec::new(),
             waits: Vec::new(),
             long: Vec::new(),
@@ -232,19 +235,13 @@ impl Disk {
     /// The places of the requests that went to the device after `from` and before
     /// `to`.
     pub fn issued_between(&self, from: Time, to: Time) -> std::ops::Range<usize> {
-        let at = |t: Time, inclusive: bool| {
-            self.issued()
-                .partition_point(|r| r.life.issue.is_some_and(|d| d < t || (inclusive && d == t)))
-        };
-        let first = at(from, true);
-        first..at(to, false).max(first)
+        let first = self.issues.partition_point(|d| *d <= from);
+        first..self.issues.partition_point(|d| *d < to).max(first)
     }
 
     /// The places of the requests that were at the device at a time, latest first.
     pub fn in_flight_at(&self, time: Time) -> impl Iterator<Item = usize> + '_ {
-        let upto = self
-            .issued()
-            .partition_point(|r| r.life.issue <= Some(time));
+        let upto = self.issues.partition_point(|d| *d <= time);
         let nr_ended = self.ends.partition_point(|c| *c <= time);
         let seen = (0..upto).rev().take(IN_FLIGHT_SEEN);
         let there = seen.filter(move |i| self.requests[*i].life.complete > Some(time));
@@ -277,21 +274,18 @@ impl Disk {
     }
 
     fn count_depths(&mut self) {
-        // In a trace whose times go back a C may come before its D.
         let ends = self.issued().iter();
-        let ends = ends.filter_map(|r| {
-            r.life
-                .complete
-                .max(r.life.issue)
-                .filter(|_| r.life.complete.is_some())
-        });
+        // In a trace whose times go back a C may come before its D.
+        let ends = ends.filter_map(|r| Some(r.life.complete?.max(r.life.issue?)));
         let mut ends: Vec<Time> = ends.collect();
         ends.sort_unstable();
+        let issues = self.issued().iter();
+        let issues: Vec<Time> = issues.filter_map(|r| r.life.issue).collect();
+        assert_eq!(issues.len(), self.nr_issued, "they went to the device");
         let (mut begun, mut ended) = (0_u32, 0_u32);
         let mut depths = Vec::with_capacity(self.nr_issued);
-        for r in self.issued() {
-            let issue = r.life.issue.expect("it went to the device");
-            while ends.get(ended as usize).is_some_and(|c| *c <= issue) {
+        for (r, issue) in self.issued().iter().zip(&issues) {
+            while ends.get(ended as usize).is_some_and(|c| c <= issue) {
                 ended += 1;
             }
             depths.push(begun.saturating_sub(ended));
@@ -299,6 +293,7 @@ impl Disk {
             begun += u32::from(r.life.complete.is_some());
         }
         self.depth_at_issue = depths;
+        self.issues = issues;
         self.ends = ends;
     }
 

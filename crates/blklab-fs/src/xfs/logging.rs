@@ -59,6 +59,10 @@ impl<H: Host> Mount<'_, H, Volume> {
         });
         if !items.is_empty() {
             self.copy_to_log(bytes, &items).await;
+            self.waking(|s, wake| {
+                s.volume.log.unreserve(bytes);
+                s.volume.tail_moved(wake);
+            });
         }
     }
 
