@@ -343,8 +343,8 @@ Examples:
 #[command(after_help = CONFORM_NOTES)]
 pub(crate) struct ConformArgs {
     /// Cases (a fio job is one if results/ID.json lies beside its folder), disks
-    /// (.diskspecs), folders of them, or folders of measured machines
-    /// (results.csv, jobs/, results/)
+    /// (.diskspecs), folders of them or with a folder cases/, or folders of
+    /// measured machines (results.csv, jobs/, results/)
     #[arg(required_unless_present = "findings", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Examine what blklab why says of random scenarios in which a cause is

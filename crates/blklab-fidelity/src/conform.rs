@@ -164,9 +164,12 @@ pub fn is_disk(path: &Path) -> bool {
     disks::is_disk(path)
 }
 
-/// The case files below some paths: files as given, folders searched for
-/// `*.json` and `*.toml`, and for `*.diskspecs` with a trace beside them, in
-/// order of their names.
+/// The folder of a measured set that its cases are in.
+const CASES: &str = "cases";
+
+/// The case files below some paths: files as given, folders (or their `cases/`, if
+/// they have that) searched for `*.json` and `*.toml`, and for `*.diskspecs` with a trace
+/// beside them, in order of their names.
 ///
 /// # Errors
 /// If a path cannot be read or holds no case.
@@ -179,7 +182,9 @@ pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ExperimentError> {
             cases.push(path.clone());
             continue;
         }
-        let entries = std::fs::read_dir(path).map_err(|e| fail(format!("cannot read: {e}")))?;
+        let inner = Some(path.join(CASES)).filter(|inner| inner.is_dir());
+        let entries = std::fs::read_dir(inner.as_ref().unwrap_or(path))
+            .map_err(|e| fail(format!("cannot read: {e}")))?;
         let mut found = Vec::new();
         for entry in entries {
             let file = entry.map_err(|e| fail(format!("cannot read: {e}")))?.path();

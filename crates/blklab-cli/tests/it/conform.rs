@@ -14,6 +14,19 @@ fn the_cases_carried_along_are_identical() {
             && text.contains("identical in 10 of 10, messages in 4 of 4"),
         "{text}"
     );
+    // The folder of the whole set does as well, though some have a results.csv of their own.
+    let set = Folder::new();
+    for case in ["merge_back_dl_k28", "plug_timer_dl_k33"] {
+        let file = format!("cases/{case}.json");
+        set.write(
+            &file,
+            std::fs::read_to_string(root().join("testdata/legacy").join(&file)).unwrap(),
+        );
+    }
+    set.write("results.csv", "case\n".to_owned());
+    let results = root().join("testdata/legacy/results");
+    let text = set.ok(&["conform", ".", "--results", &results.to_string_lossy()]);
+    assert!(text.contains("2 cases: 2 ran, 2 identical"), "{text}");
     for id in ["merge_back_dl_k28", "plug_timer_dl_k33"] {
         let case = cases.join(format!("{id}.json"));
         let run = f.ok(&["run", &case.to_string_lossy()]);

@@ -118,9 +118,9 @@ impl Took {
     }
 }
 
-/// Whether a folder holds measured machines.
+/// Whether a folder holds measured machines; a set of cases may have a table of that name, too.
 pub fn is_machine(path: &Path) -> bool {
-    path.join(TABLE).is_file()
+    path.join(TABLE).is_file() && !path.join(super::CASES).is_dir()
 }
 
 /// The cases of a folder, in order of its table.
