@@ -23,7 +23,7 @@ fn the_cases_carried_along_are_identical() {
             std::fs::read_to_string(root().join("testdata/legacy").join(&file)).unwrap(),
         );
     }
-    set.write("results.csv", "case\n".to_owned());
+    set.write("results.csv", "case\n");
     let results = root().join("testdata/legacy/results");
     let text = set.ok(&["conform", ".", "--results", &results.to_string_lossy()]);
     assert!(text.contains("2 cases: 2 ran, 2 identical"), "{text}");
