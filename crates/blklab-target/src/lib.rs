@@ -25,7 +25,7 @@ mod surroundings;
 
 pub use jobs::{JobLog, JobText, job_file_of, log_name};
 pub use outcome::{CgroupUse, FIO_PID, Figure, JobResult, Outcome};
-pub use plan::{Needs, Plan, Planner, Target, Work, cut_by_disk};
+pub use plan::{Needs, Plan, Planner, Target, Work};
 pub use replay::Replay;
 pub use report::{EPOCH_MS, job_info, stat_options};
 pub use site::{Failed, Sinks, Site};

@@ -10,6 +10,7 @@ use blklab_experiment::{Experiment, ExperimentError, Workload};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
+use std::borrow::Borrow;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -211,10 +212,7 @@ impl<'t> Plan<'t> {
         let e = self.experiment.with_cgroups_of(&text.jobs.jobs)?;
         self.take_memory(&e, Work::Jobs(&text.jobs))?;
         self.ranges = self.target.rehearse(&self.experiment, &text.jobs)?;
-        self.notes = text.notes(&e);
-        for (job, ranges) in text.jobs.jobs.iter().zip(&self.ranges) {
-            self.notes.extend(cut_by_disk(job, ranges, &self.site)?);
-        }
+        self.notes = text.notes(&e, &self.site, self.ranges.iter().map(Some))?;
         Ok(())
     }
 
@@ -271,21 +269,41 @@ impl<'t> Plan<'t> {
 }
 
 impl JobText {
-    /// What a reader of the result should know about the jobs.
-    pub fn notes(&self, e: &Experiment) -> Vec<String> {
+    /// What a reader of the result should know about the jobs: each thing once, however
+    /// many processes it is about. `ranges` are those of the jobs in their order, none for
+    /// one that cannot be set up, which says so when it is.
+    ///
+    /// # Errors
+    /// If a job reads or writes only beyond the end of the disk.
+    pub fn notes<R: Borrow<Ranges>>(
+        &self,
+        e: &Experiment,
+        site: &Site,
+        ranges: impl Iterator<Item = Option<R>>,
+    ) -> Result<Vec<String>, ExperimentError> {
         let mut notes: Vec<String> = Vec::new();
-        let wanted = self.jobs.jobs.iter().map(|j| &j.settings.ioscheduler);
-        for wanted in wanted.flatten().filter(|wanted| **wanted != e.scheduler) {
-            let note = format!(
-                "the job file asks for ioscheduler={wanted}; {} ran, which was chosen for the \
-                 experiment",
-                e.scheduler
-            );
+        let mut add = |note: String| {
             if !notes.contains(&note) {
                 notes.push(note);
             }
+        };
+        for (job, ranges) in self.jobs.jobs.iter().zip(ranges) {
+            if let Some(wanted) = &job.settings.ioscheduler
+                && *wanted != e.scheduler
+            {
+                add(format!(
+                    "the job file asks for ioscheduler={wanted}; {} ran, which was chosen for the \
+                     experiment",
+                    e.scheduler
+                ));
+            }
+            if let Some(ranges) = ranges
+                && let Some(note) = cut_by_disk(job, ranges.borrow(), site)?
+            {
+                add(note);
+            }
         }
-        notes
+        Ok(notes)
     }
 }
 
@@ -293,11 +311,7 @@ impl JobText {
 ///
 /// # Errors
 /// If it begins there.
-pub fn cut_by_disk(
-    job: &Job,
-    ranges: &Ranges,
-    site: &Site,
-) -> Result<Option<String>, ExperimentError> {
+fn cut_by_disk(job: &Job, ranges: &Ranges, site: &Site) -> Result<Option<String>, ExperimentError> {
     if job.is_diskless() {
         return Ok(None);
     }

@@ -3,7 +3,7 @@
 
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::range::find_ranges;
-use blklab_target::{JobText, Planner, Site, Work, cut_by_disk, memory};
+use blklab_target::{JobText, Planner, Site, Work, memory};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -36,13 +36,9 @@ pub fn jobs(
 /// If a job reads or writes only beyond the end of the disk.
 pub fn notes(e: &Experiment, text: &JobText, site: &Site) -> Result<Vec<String>, ExperimentError> {
     let mut notes: Vec<String> = text.jobs.notes.iter().map(ToString::to_string).collect();
-    notes.extend(text.notes(e));
-    for job in &text.jobs.jobs {
-        // What cannot be set up says so when it is listed.
-        if let Ok(ranges) = find_ranges(job, |name| site.file_state(name)) {
-            notes.extend(cut_by_disk(job, &ranges, site)?);
-        }
-    }
+    let jobs = text.jobs.jobs.iter();
+    let ranges = jobs.map(|job| find_ranges(job, |name| site.file_state(name)).ok());
+    notes.extend(text.notes(e, site, ranges)?);
     notes.extend(e.remarks.iter().cloned());
     Ok(notes)
 }

@@ -174,3 +174,18 @@ fn a_plan_has_the_ranges_of_its_jobs() {
         .collect();
     assert_eq!(found, [(0, 3 << 20), (1 << 20, 2 << 20), (4096, 64 << 10)]);
 }
+
+/// What is to be known of the jobs is said once, not by each process of a section.
+#[test]
+fn processes_of_a_section_share_a_note() {
+    let text = "[a]\nrw=read\ndirect=1\nnumjobs=3\nfilename=/dev/sda\noffset=90%\nsize=900g\n";
+    let e = experiment(text);
+    let sim = Sim::default();
+    let planner = Planner::new(&sim);
+    let plan = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
+    let cut = |notes: &[String]| notes.iter().filter(|n| n.contains("is cut there")).count();
+    assert_eq!(cut(plan.notes()), 1);
+    let jobs = plan.jobs().expect("it has jobs");
+    let listed = blklab::workload::notes(&e, jobs, plan.site());
+    assert_eq!(cut(&listed.expect("they fit")), 1);
+}
