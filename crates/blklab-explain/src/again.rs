@@ -10,7 +10,7 @@ use crate::stack::Stack;
 use crate::survey::{DiskSurvey, Survey};
 use crate::vet::{Vet, Vetted};
 use blklab_analysis::names::Names;
-use blklab_sim::replay::{Dispatched, HandedOver, Process, Replay};
+use blklab_sim::replay::{Before, Dispatched, HandedOver, Process, Replay};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink};
 use blklab_trace::{Action, Event, Label, Rwbs, TraceSink, WaitLabels, Waited};
 use blklab_types::{Dev, Op, Pid, Time};
@@ -175,7 +175,10 @@ impl ReEnactment {
             known,
             Some(listener(&said, &decisions)),
         );
-        let replay = replay.map_err(|e| e.to_string())?;
+        let mut replay = replay.map_err(|e| e.to_string())?;
+        if !stack.is_own_run {
+            replay.find_before(&stack.experiment);
+        }
         let mut vet = Vet::new(dev);
         for e in &disk.left_over[..disk.nr_at_device] {
             vet.is_at_device(e);
@@ -397,6 +400,12 @@ impl ReEnactment {
         let mut assumed = self.stack.assumed;
         if self.options.direct {
             assumed.push("sync writes are direct ones".to_owned());
+        }
+        let before = self.replay.before();
+        if before != Before::default() {
+            assumed.push(format!(
+                "{before} (no trace shows it, and so it agrees longest)"
+            ));
         }
         let decisions = self.decisions.borrow_mut().take();
         Ok(ReEnacted {

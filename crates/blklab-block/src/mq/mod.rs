@@ -193,6 +193,13 @@ impl Queue {
         self.elv.as_deref()
     }
 
+    /// The next search for a scheduler tag begins at this one ([`Tags::begin_at`]).
+    pub fn begin_search_at(&mut self, tag: u32) {
+        for tags in self.hctxs.iter_mut().filter_map(|h| h.sched_tags.as_mut()) {
+            tags.begin_at(tag);
+        }
+    }
+
     /// Commands at the device.
     pub fn device_busy(&self) -> u32 {
         self.device_busy

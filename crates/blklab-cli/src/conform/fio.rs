@@ -168,7 +168,9 @@ fn case(out: &mut impl Write, r: &FioReport) -> std::io::Result<()> {
     )?;
     let mut note = |text: &str| writeln!(out, "    {}", fold(text, 76).join("\n      "));
     if let Some(d) = &r.decisions {
-        let words = d.first_difference.iter().chain(&d.damage);
+        let words = (d.first_difference.iter())
+            .chain(&d.before)
+            .chain(&d.damage);
         words.into_iter().try_for_each(|text| note(text))?;
     }
     outside
@@ -210,11 +212,15 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
     writeln!(
         out,
         "\n## Decisions\n\n| case | kernel | dispatches | order | before the first difference | in common | \
-         first difference |\n|---|---|---|---|---|---|---|"
+         first difference, and what came before |\n|---|---|---|---|---|---|---|"
     )?;
     for r in reports {
         let Some(d) = &r.decisions else { continue };
         let (same, prefix, common) = order(Some(d));
+        let words: Vec<&str> = (d.first_difference.iter())
+            .chain(&d.before)
+            .map(String::as_str)
+            .collect();
         writeln!(
             out,
             "| {} | {} | {}{} | {same} | {prefix} | {common} | {} |",
@@ -222,7 +228,7 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
             r.kernel,
             if d.beginning { "the first " } else { "" },
             d.dispatches,
-            d.first_difference.as_deref().unwrap_or_default()
+            words.join("; ")
         )?;
     }
     writeln!(

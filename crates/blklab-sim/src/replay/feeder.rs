@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Feeds a recording into a queue.
 //!
-//! Every recorded event is a step in order of time. Three things are not in a
+//! Every recorded event is a step in order of time. Some things are not in a
 //! trace, or only in part, and are settled here:
 //!
 //! - *When kblockd runs.* At its next recorded hand-over, if no completion comes
@@ -16,6 +16,7 @@
 //!   What they did later waits for them.
 //! - *Interrupts of a submission.* A completion in the context of a task that has
 //!   submitted a bio and has no request yet comes before the bio.
+//! - *What came before the first event* ([`Before`]).
 //! - *Commands that the recording does not have*, once the order differs: each
 //!   recorded completion then ends the same command if the device has it, else
 //!   the one that it has had longest, so that as many commands end as did.
@@ -24,6 +25,7 @@
 //! microseconds between the end of a plug and the hand-overs it leads to are
 //! left out.
 
+use super::before::{Before, Origin};
 use super::recording::{Dispatched, PlugsShow, Recording, Step, Steps, What, command};
 use crate::build::{build_queue, disk_dev};
 use crate::cgroups;
@@ -125,6 +127,7 @@ pub struct Replay<'a> {
     tasks: TaskTable,
     trace: Tracer,
     truth: Option<Box<dyn TruthSink + 'a>>,
+    schedulers: Schedulers,
     effects: Vec<(QueueNo, Effect)>,
     known: Box<dyn Fn(Pid) -> Process + 'a>,
     submitters: Vec<Submitter>,
@@ -142,7 +145,13 @@ pub struct Replay<'a> {
     /// Recorded commands that are next.
     recorded: VecDeque<Dispatched>,
     differs: bool,
+    /// Until it is settled what came before the first event.
+    origin: Option<Box<Origin>>,
+    before: Before,
 }
+
+/// Sectors of a read that came before the first event.
+const READ_SECTORS: u32 = 8;
 
 /// Recorded completions that are remembered for commands that come late.
 const AHEAD_MAX: usize = 1 << 12;
@@ -153,8 +162,8 @@ enum Work {
     AtTime,
 }
 
-/// The dispatches of an experiment's queue if it is fed with a recording.
-/// `known` says what is known of a process.
+/// The dispatches of an experiment's queue if it is fed with a recording, and what is
+/// taken to have come before it. `known` says what is known of a process.
 ///
 /// # Errors
 /// If the experiment is not possible.
@@ -162,15 +171,13 @@ pub fn replay(
     e: &Experiment,
     recording: Recording,
     known: impl Fn(Pid) -> Process,
-) -> Result<Vec<Dispatched>, ExperimentError> {
+) -> Result<(Vec<Dispatched>, Before), ExperimentError> {
     let mut f = Replay::new(e, Schedulers::default(), known, None)?;
-    f.steps = recording.steps;
-    f.recorded = recording.dispatches.into();
-    for pid in recording.submitters {
-        f.submitter(pid);
-    }
+    f.find_before(e);
+    f.feed(recording);
     while f.take_step() {}
-    Ok(f.handed_over.into_iter().map(|h| h.command).collect())
+    let dispatches = f.handed_over.into_iter().map(|h| h.command);
+    Ok((dispatches.collect(), f.before))
 }
 
 impl<'a> Replay<'a> {
@@ -208,6 +215,7 @@ impl<'a> Replay<'a> {
             tasks,
             trace: Tracer::new(Box::new(NullSink)),
             truth,
+            schedulers,
             effects: Vec::new(),
             known: Box::new(known),
             submitters: Vec::new(),
@@ -220,7 +228,111 @@ impl<'a> Replay<'a> {
             slept: BTreeMap::new(),
             recorded: VecDeque::new(),
             differs: false,
+            origin: None,
+            before: Before::default(),
         })
+    }
+
+    /// What came before the first event is found when the first window of events is
+    /// known; else the queue begins idle. `e` is the experiment that it was made of.
+    pub fn find_before(&mut self, e: &Experiment) {
+        self.origin = Some(Box::new(Origin {
+            experiment: e.clone(),
+            schedulers: self.schedulers,
+        }));
+    }
+
+    /// What is taken to have come before the first event; an idle queue until the
+    /// first step is taken.
+    pub fn before(&self) -> Before {
+        self.before
+    }
+
+    /// What is known of a process beside its trace.
+    pub(super) fn known_of(&self, pid: Pid) -> Process {
+        (self.known)(pid)
+    }
+
+    /// Scheduler tags; none on the single-queue path and without a scheduler.
+    pub(super) fn scheduler_tags(&self) -> u32 {
+        match &self.queue {
+            Queue::Sq(_) => 0,
+            Queue::Mq(q) => q.elevator().map_or(0, |_| q.core().nr_requests),
+        }
+    }
+
+    /// Whether the device got something else than in the recording.
+    pub(super) fn differs(&self) -> bool {
+        self.differs
+    }
+
+    /// Recorded commands that are known and were not handed over yet.
+    pub(super) fn nr_recorded(&self) -> usize {
+        self.recorded.len()
+    }
+
+    /// Begins where another one is about to, but for what came before, and for so many
+    /// steps at most.
+    pub(super) fn begin_like(&mut self, other: &Replay<'_>, before: Before, steps: usize) {
+        self.steps = other.steps.first(steps);
+        let nr_issued = self.steps.nr_issued();
+        self.recorded
+            .extend(other.recorded.iter().take(nr_issued).copied());
+        for s in &other.submitters {
+            self.submitter(s.pid);
+        }
+        self.begin_after(before);
+    }
+
+    /// Makes the queue what it is after what came before the first event.
+    fn begin_after(&mut self, before: Before) {
+        if let Queue::Mq(q) = &mut self.queue {
+            q.begin_search_at(before.first_tag);
+        }
+        // Not part of the recording.
+        let truth = self.truth.take();
+        let recorded = std::mem::take(&mut self.recorded);
+        for n in 0..before.reads {
+            self.read_before(u64::from(n) * u64::from(READ_SECTORS));
+        }
+        self.truth = truth;
+        self.recorded = recorded;
+        self.differs = false;
+        self.handed_over.clear();
+        self.before = before;
+    }
+
+    /// A read that is done before anything else happens.
+    fn read_before(&mut self, sector: u64) {
+        let who = self.submitter(0);
+        let bio = Bio {
+            op: Op::Read,
+            sector,
+            nr_sectors: READ_SECTORS,
+            segments: Bio::segments_of_pages(READ_SECTORS),
+            task: self.submitters[who].task,
+            ..Bio::default()
+        };
+        let running = self.running(who);
+        let state = self.enter(running, |q, cx| q.submit(cx, bio));
+        assert!(
+            !matches!(state, Submit::Sleeps(_)),
+            "an idle queue has a request for a read"
+        );
+        self.run_work();
+        while let Some((rq, _)) = self.at_device.pop_front() {
+            self.enter(Running::INTERRUPT, |q, cx| q.complete(cx, rq, 0));
+        }
+        self.run_work();
+    }
+
+    /// A whole recording; its processes come in order of their pids.
+    pub(super) fn feed(&mut self, recording: Recording) {
+        self.steps = recording.steps;
+        self.recorded = recording.dispatches.into();
+        for pid in recording.submitters {
+            self.submitter(pid);
+        }
     }
 
     /// The next recorded event. It is fed when the window after it is full.
@@ -285,6 +397,12 @@ impl<'a> Replay<'a> {
 
     /// Lets everything happen that is due before the next step, then takes it.
     fn take_step(&mut self) -> bool {
+        if let Some(origin) = self.origin.take() {
+            let before = origin.before(self);
+            if before != Before::default() {
+                self.begin_after(before);
+            }
+        }
         if self.plugs != PlugsShow::OfQueue {
             self.steps.put_interrupt_first();
         }
@@ -648,123 +766,4 @@ fn shows_no_end(e: &Experiment) -> bool {
 /// When the first step is.
 fn step_time(steps: &Steps) -> Time {
     steps.steps.front().map_or(Time::ZERO, |s| s.time)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::replay::Recorder;
-    use blklab_experiment::Source;
-    use blklab_trace::TraceSink as _;
-    use blklab_trace::{Action, Event, Rwbs};
-    use blklab_types::Dev;
-
-    /// A null device of that depth under a scheduler, fed with reads of 8
-    /// sectors: lines `time_us action pid sector`; W behind that makes it a write.
-    /// Returns the sectors that the driver got.
-    fn sectors(scheduler: &str, depth: u32, text: &str) -> Vec<u64> {
-        let file = format!(
-            "kernel = '6.1'\nscheduler = '{scheduler}'\njob = \"[a]\"\n\
-             [device]\nkind = 'null_blk'\nhw_queue_depth = {depth}\n[queue]\nnr_requests = 4"
-        );
-        let e = blklab_experiment::parse(
-            "e.toml",
-            Source::Toml,
-            &file,
-            &|_| unreachable!(),
-            &crate::catalogue(),
-        );
-        let e = e.expect("an experiment");
-        let mut recorder = Recorder::default();
-        for line in text.lines() {
-            let f: Vec<&str> = line.split_whitespace().collect();
-            let number = |i: usize| f.get(i).map_or(0, |t| t.parse::<u64>().expect(line));
-            let of_bio = !matches!(f[1], "P" | "U" | "UT");
-            recorder.event(&Event {
-                time: Time(1000 * number(0)),
-                sector: number(3),
-                arg: 0,
-                bytes: if of_bio { 4096 } else { 0 },
-                pid: number(2) as Pid,
-                dev: Dev::default(),
-                from_dev: Dev::default(),
-                error: 0,
-                cpu: 0,
-                rwbs: match f.get(4) {
-                    Some(_) => Rwbs::WRITE,
-                    None if of_bio => Rwbs::READ,
-                    None => Rwbs::NONE,
-                },
-                action: Action::from_letters(f[1]).expect(line),
-            });
-        }
-        let recording = recorder.finish(scheduler != "none");
-        let done = replay(&e, recording, |_| Process::default()).expect("possible");
-        done.iter().map(|d| d.sector).collect()
-    }
-
-    #[test]
-    fn a_plug_without_a_scheduler_is_issued_newest_first() {
-        let text = "0 Q 9 1000\n1 G 9 1000\n2 P 9\n3 Q 9 3000\n4 G 9 3000\n5 Q 9 2000\n\
-                    6 G 9 2000\n7 D 9 2000\n8 D 9 3000\n9 D 9 1000";
-        assert_eq!(sectors("none", 8, text), [2000, 3000, 1000]);
-        let slept = text
-            .replace("7 D 9 2000", "7 UT 9")
-            .replace("8 D 9 3000\n", "");
-        assert_eq!(sectors("none", 8, &slept), [1000, 3000, 2000]);
-    }
-
-    /// The worker takes one request early. Alone it is not followed by the next
-    /// one in order of sectors; with the others it is.
-    #[test]
-    fn kblockd_runs_where_the_recording_leaves_room() {
-        let begin = "0 Q 9 500\n1 G 9 500\n2 I 9 500\n8 D 37 500\n";
-        let others = "109 Q 9 900\n110 G 9 900\n111 I 9 900\n112 Q 9 700\n113 G 9 700\n\
-                      114 I 9 700\n500 C 0 500\n508 D 37 600\n1000 C 0 600\n1008 D 37 900";
-        let early = format!("{begin}56 Q 9 600\n57 G 9 600\n58 I 9 600\n{others}");
-        assert_eq!(sectors("mq-deadline", 1, &early), [500, 600, 900]);
-        let late = format!("{begin}106 Q 9 600\n107 G 9 600\n108 I 9 600\n{others}");
-        assert_eq!(sectors("mq-deadline", 1, &late), [500, 600, 700]);
-    }
-
-    #[test]
-    fn who_sleeps_for_a_tag_goes_on_when_it_did() {
-        // Two tags: 9 has both; 8 got one first although 9 came again before.
-        let text = "0 Q 9 100\n1 G 9 100\n2 D 9 100\n20 Q 9 200\n21 G 9 200\n22 D 9 200\n\
-                    30 Q 8 300\n40 Q 7 400\n500 C 0 100\n510 G 8 300\n511 D 8 300\n\
-                    520 C 0 200\n530 G 7 400\n531 D 7 400\n900 C 0 300\n950 C 0 400";
-        assert_eq!(sectors("none", 2, text), [100, 200, 300, 400]);
-    }
-
-    /// Three reads are at the device and a write waits for it.
-    const FULL: &str = "0 Q 9 100\n1 G 9 100\n2 I 9 100\n8 D 37 100\n20 Q 9 150\n\
-                        21 G 9 150\n22 I 9 150\n28 D 37 150\n40 Q 9 160\n41 G 9 160\n\
-                        42 I 9 160\n48 D 37 160\n190 Q 9 600 W\n191 G 9 600 W\n192 I 9 600 W\n";
-
-    #[test]
-    fn a_completion_before_a_bio_has_its_request_comes_before_the_bio() {
-        // All four requests are in use when 8 submits its bio, but not when it looks
-        // for one: it does not sleep, and nothing is handed over before it is there.
-        let rest = "195 Q 8 300\n196 C 8 100\n200 G 8 300\n201 P 8\n202 U 8\n203 I 8 300\n\
-                    204 D 8 300\n500 C 0 150\n506 D 37 600 W";
-        let order = sectors("mq-deadline", 3, &format!("{FULL}{rest}"));
-        assert_eq!(order, [100, 150, 160, 300, 600]);
-    }
-
-    #[test]
-    fn kblockd_did_not_run_in_a_pause_if_there_was_something_to_hand_over() {
-        let rest = "193 Q 8 300\n194 G 8 300\n195 P 8\n196 C 8 100\n203 C 8 150\n205 U 8\n\
-                    206 I 8 300\n207 D 8 300\n209 D 8 600 W";
-        let full = FULL.replace("40 Q 9 160\n41 G 9 160\n42 I 9 160\n48 D 37 160\n", "");
-        let order = sectors("mq-deadline", 2, &format!("{full}{rest}"));
-        assert_eq!(order, [100, 150, 300, 600]);
-    }
-
-    #[test]
-    fn completions_that_fit_no_command_end_the_oldest() {
-        // The recorded driver got what the model cannot have: 150.
-        let text = "0 Q 9 100\n1 G 9 100\n2 D 9 150\n20 Q 9 200\n30 C 0 150\n31 G 9 200\n\
-                    32 D 9 200\n60 C 0 200";
-        assert_eq!(sectors("none", 1, text), [100, 200]);
-    }
 }

@@ -12,8 +12,13 @@
 //! and commands complete at theirs. So whatever the order of the dispatches
 //! differs in, was decided by the block layer or the scheduler.
 
+mod before;
 mod feeder;
 mod recording;
 
+pub use before::Before;
 pub use feeder::{HandedOver, Process, Replay, Slept, replay};
 pub use recording::{Dispatched, PlugsShow, Recorder, Recording};
+
+#[cfg(test)]
+mod tests;

@@ -144,7 +144,7 @@ pub(super) struct Steps {
     /// In order of time.
     pub(super) steps: VecDeque<Step>,
     /// Number of the first of them.
-    first: u64,
+    first_number: u64,
     writing: BTreeMap<Pid, Writing>,
     /// The processor of all events, as far as they are known.
     cpu: Option<u16>,
@@ -153,7 +153,7 @@ pub(super) struct Steps {
 }
 
 /// A task whose events are being read.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Writing {
     /// Its last bio.
     submit: Option<u64>,
@@ -177,16 +177,31 @@ impl Steps {
         Steps {
             plugs,
             steps: VecDeque::new(),
-            first: 0,
+            first_number: 0,
             writing: BTreeMap::new(),
             cpu: None,
             one_cpu: true,
         }
     }
 
+    /// The first `n` steps of them.
+    pub(super) fn first(&self, n: usize) -> Steps {
+        Steps {
+            steps: self.steps.iter().take(n).copied().collect(),
+            writing: self.writing.clone(),
+            ..*self
+        }
+    }
+
+    /// How often something was handed to the driver.
+    pub(super) fn nr_issued(&self) -> usize {
+        let issued = self.steps.iter().filter(|s| s.what == What::Issue);
+        issued.count()
+    }
+
     /// Takes the first step.
     pub(super) fn pop(&mut self) -> Option<Step> {
-        self.first += u64::from(!self.steps.is_empty());
+        self.first_number += u64::from(!self.steps.is_empty());
         self.steps.pop_front()
     }
 
@@ -240,7 +255,7 @@ impl Steps {
 
     /// Appends the step of an event, which is not earlier than the last one.
     pub(super) fn push(&mut self, e: &Event) {
-        let number = self.first + self.steps.len() as u64;
+        let number = self.first_number + self.steps.len() as u64;
         self.steps.push_back(step(e));
         self.one_cpu &= *self.cpu.get_or_insert(e.cpu) == e.cpu;
         if matches!(e.action, Action::Complete | Action::Message) {
@@ -304,7 +319,7 @@ impl Steps {
     }
 
     fn at(&mut self, number: u64) -> Option<&mut Step> {
-        let place = number.checked_sub(self.first)?;
+        let place = number.checked_sub(self.first_number)?;
         self.steps.get_mut(usize::try_from(place).ok()?)
     }
 

@@ -8,8 +8,8 @@
 //! a word.
 //!
 //! Left out: tags in turn (`BLK_TAG_ALLOC_RR`: libata), the random start of the
-//! hints (they are spread evenly instead), reserved tags, freeing several at
-//! once, fair shares of tags that queues have in common.
+//! hints (they are spread evenly unless [`Tags::begin_at`] says where), reserved tags,
+//! freeing several at once, fair shares of tags that queues have in common.
 
 #[cfg(test)]
 mod tests;
@@ -135,6 +135,12 @@ impl Tags {
         };
         tags.waiters.start(tags.wake_batch());
         tags
+    }
+
+    /// The next search begins at a tag, on every CPU. The kernel draws it by lot for
+    /// each of them (`sbitmap_init_node`, lib/sbitmap.c).
+    pub fn begin_at(&mut self, tag: u32) {
+        self.hints.fill(tag);
     }
 
     /// Tags of the queue, free or not.

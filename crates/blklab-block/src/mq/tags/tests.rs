@@ -43,6 +43,18 @@ fn limited_depths_count_per_word_or_in_all() {
 }
 
 #[test]
+fn a_limited_depth_finds_a_tag_where_the_search_begins() {
+    // Two of each word of 16: from 14 on, the search goes round to the first two.
+    let mut tags = Tags::new(64, 1, PER_WORD);
+    tags.begin_at(14);
+    assert_eq!(tags.get(0, None), Some(0));
+    assert_eq!(tags.get(0, Some(2)), Some(1));
+    let mut tags = Tags::new(64, 1, PER_WORD);
+    tags.begin_at(16);
+    assert_eq!(tags.get(0, Some(2)), Some(16));
+}
+
+#[test]
 fn a_shallow_search_begins_at_the_hint_and_wraps_within_the_word() {
     let mut tags = Tags::new(64, 4, PER_WORD);
     // CPU 1 begins at 16, the start of the second of four words.

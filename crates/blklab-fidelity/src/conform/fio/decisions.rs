@@ -7,7 +7,7 @@ use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_formats::TraceFile;
 use blklab_sim::cgroup_number;
-use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
+use blklab_sim::replay::{Before, Dispatched, Process, Recorder, Recording, replay};
 use blklab_trace::TraceSource as _;
 use blklab_types::{Op, Pid};
 use serde::Serialize;
@@ -30,6 +30,10 @@ pub struct Decisions {
     pub common: Option<f64>,
     /// The first difference, in words.
     pub first_difference: Option<String>,
+    /// What is taken to have come before the trace, if the queue cannot have been
+    /// idle since it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
     /// Whether only the beginning of the run is recorded, as blkparse text.
     pub beginning: bool,
     /// What was wrong with the recorded trace.
@@ -54,7 +58,7 @@ pub(super) fn compare(
     let (recording, damage) = read(trace, e.scheduler != "none")?;
     let known = processes(e, jobs, &recording);
     let recorded = recording.dispatches.clone();
-    let mut simulated = replay(e, recording, |pid| {
+    let (mut simulated, before) = replay(e, recording, |pid| {
         known.get(&pid).copied().unwrap_or(Process {
             direct: jobs.iter().all(|j| j.settings.direct),
             ..Process::default()
@@ -66,6 +70,7 @@ pub(super) fn compare(
         simulated.truncate(recorded.len());
     }
     let mut decisions = of_orders(&recorded, &simulated);
+    decisions.before = (before != Before::default()).then(|| before.to_string());
     decisions.beginning = beginning;
     decisions.damage = damage;
     Ok(decisions)
@@ -132,6 +137,7 @@ fn of_orders(recorded: &[Dispatched], simulated: &[Dispatched]) -> Decisions {
         prefix: share(same, recorded.len()),
         common: rest.map(|n| share(same + n, longer)),
         first_difference: (!identical).then(|| describe(recorded, simulated, same)),
+        before: None,
         beginning: false,
         damage: None,
     }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::{Before, Process, Recorder, Recording, Replay, replay};
+use blklab_experiment::{Experiment, Source};
+use blklab_sched::Schedulers;
+use blklab_trace::TraceSink as _;
+use blklab_trace::{Action, Event, Rwbs};
+use blklab_types::{Dev, Op, Pid, Time};
+
+/// A null device of that depth under a scheduler, with settings more.
+fn experiment(kernel: &str, scheduler: &str, depth: u32, settings: &str) -> Experiment {
+    let file = format!(
+        "kernel = '{kernel}'\nscheduler = '{scheduler}'\njob = \"[a]\"\n\
+         [device]\nkind = 'null_blk'\nhw_queue_depth = {depth}\n{settings}"
+    );
+    let e = blklab_experiment::parse(
+        "e.toml",
+        Source::Toml,
+        &file,
+        &|_| unreachable!(),
+        &crate::catalogue(),
+    );
+    e.expect("an experiment")
+}
+
+/// Reads of 8 sectors: lines `time_us action pid sector`; W behind that makes it a write.
+fn recording(text: &str, with_scheduler: bool) -> Recording {
+    let mut recorder = Recorder::default();
+    for line in text.lines() {
+        let f: Vec<&str> = line.split_whitespace().collect();
+        let number = |i: usize| f.get(i).map_or(0, |t| t.parse::<u64>().expect(line));
+        let of_bio = !matches!(f[1], "P" | "U" | "UT");
+        recorder.event(&Event {
+            time: Time(1000 * number(0)),
+            sector: number(3),
+            arg: 0,
+            bytes: if of_bio { 4096 } else { 0 },
+            pid: number(2) as Pid,
+            dev: Dev::default(),
+            from_dev: Dev::default(),
+            error: 0,
+            cpu: 0,
+            rwbs: match f.get(4) {
+                Some(_) => Rwbs::WRITE,
+                None if of_bio => Rwbs::READ,
+                None => Rwbs::NONE,
+            },
+            action: Action::from_letters(f[1]).expect(line),
+        });
+    }
+    recorder.finish(with_scheduler)
+}
+
+/// The sectors that the driver gets if a null device of that depth is fed with
+/// a recording.
+fn sectors(scheduler: &str, depth: u32, text: &str) -> Vec<u64> {
+    let e = experiment("6.1", scheduler, depth, "[queue]\nnr_requests = 4");
+    let recording = recording(text, scheduler != "none");
+    let (done, _) = replay(&e, recording, |_| Process::default()).expect("possible");
+    done.iter().map(|d| d.sector).collect()
+}
+
+#[test]
+fn a_plug_without_a_scheduler_is_issued_newest_first() {
+    let text = "0 Q 9 1000\n1 G 9 1000\n2 P 9\n3 Q 9 3000\n4 G 9 3000\n5 Q 9 2000\n\
+                6 G 9 2000\n7 D 9 2000\n8 D 9 3000\n9 D 9 1000";
+    assert_eq!(sectors("none", 8, text), [2000, 3000, 1000]);
+    let slept = text
+        .replace("7 D 9 2000", "7 UT 9")
+        .replace("8 D 9 3000\n", "");
+    assert_eq!(sectors("none", 8, &slept), [1000, 3000, 2000]);
+}
+
+/// The worker takes one request early. Alone it is not followed by the next
+/// one in order of sectors; with the others it is.
+#[test]
+fn kblockd_runs_where_the_recording_leaves_room() {
+    let begin = "0 Q 9 500\n1 G 9 500\n2 I 9 500\n8 D 37 500\n";
+    let others = "109 Q 9 900\n110 G 9 900\n111 I 9 900\n112 Q 9 700\n113 G 9 700\n\
+                  114 I 9 700\n500 C 0 500\n508 D 37 600\n1000 C 0 600\n1008 D 37 900";
+    let early = format!("{begin}56 Q 9 600\n57 G 9 600\n58 I 9 600\n{others}");
+    assert_eq!(sectors("mq-deadline", 1, &early), [500, 600, 900]);
+    let late = format!("{begin}106 Q 9 600\n107 G 9 600\n108 I 9 600\n{others}");
+    assert_eq!(sectors("mq-deadline", 1, &late), [500, 600, 700]);
+}
+
+#[test]
+fn who_sleeps_for_a_tag_goes_on_when_it_did() {
+    // Two tags: 9 has both; 8 got one first although 9 came again before.
+    let text = "0 Q 9 100\n1 G 9 100\n2 D 9 100\n20 Q 9 200\n21 G 9 200\n22 D 9 200\n\
+                30 Q 8 300\n40 Q 7 400\n500 C 0 100\n510 G 8 300\n511 D 8 300\n\
+                520 C 0 200\n530 G 7 400\n531 D 7 400\n900 C 0 300\n950 C 0 400";
+    assert_eq!(sectors("none", 2, text), [100, 200, 300, 400]);
+}
+
+/// Three reads are at the device and a write waits for it.
+const FULL: &str = "0 Q 9 100\n1 G 9 100\n2 I 9 100\n8 D 37 100\n20 Q 9 150\n\
+                    21 G 9 150\n22 I 9 150\n28 D 37 150\n40 Q 9 160\n41 G 9 160\n\
+                    42 I 9 160\n48 D 37 160\n190 Q 9 600 W\n191 G 9 600 W\n192 I 9 600 W\n";
+
+#[test]
+fn a_completion_before_a_bio_has_its_request_comes_before_the_bio() {
+    // All four requests are in use when 8 submits its bio, but not when it looks
+    // for one: it does not sleep, and nothing is handed over before it is there.
+    let rest = "195 Q 8 300\n196 C 8 100\n200 G 8 300\n201 P 8\n202 U 8\n203 I 8 300\n\
+                204 D 8 300\n500 C 0 150\n506 D 37 600 W";
+    let order = sectors("mq-deadline", 3, &format!("{FULL}{rest}"));
+    assert_eq!(order, [100, 150, 160, 300, 600]);
+}
+
+#[test]
+fn kblockd_did_not_run_in_a_pause_if_there_was_something_to_hand_over() {
+    let rest = "193 Q 8 300\n194 G 8 300\n195 P 8\n196 C 8 100\n203 C 8 150\n205 U 8\n\
+                206 I 8 300\n207 D 8 300\n209 D 8 600 W";
+    let full = FULL.replace("40 Q 9 160\n41 G 9 160\n42 I 9 160\n48 D 37 160\n", "");
+    let order = sectors("mq-deadline", 2, &format!("{full}{rest}"));
+    assert_eq!(order, [100, 150, 300, 600]);
+}
+
+#[test]
+fn completions_that_fit_no_command_end_the_oldest() {
+    // The recorded driver got what the model cannot have: 150.
+    let text = "0 Q 9 100\n1 G 9 100\n2 D 9 150\n20 Q 9 200\n30 C 0 150\n31 G 9 200\n\
+                32 D 9 200\n60 C 0 200";
+    assert_eq!(sectors("none", 1, text), [100, 200]);
+}
+
+/// What a device gets one by one, each done when the next one is handed over, if `before`
+/// came before what `text` says.
+fn order(e: &Experiment, text: &str, before: Before) -> Vec<(u64, bool)> {
+    let known = |_| Process::default();
+    let mut idle = Replay::new(e, Schedulers::default(), known, None).expect("possible");
+    idle.feed(recording(text, true));
+    let mut replay = Replay::new(e, Schedulers::default(), known, None).expect("possible");
+    replay.begin_like(&idle, before, usize::MAX);
+    while replay.step() {}
+    let done = replay.handed_over();
+    done.map(|h| (h.command.sector, h.command.op == Op::Write))
+        .collect()
+}
+
+/// Lines with completions, and with the dispatches of an order.
+fn with_dispatches(text: &str, ends_us: &[u64], order: &[(u64, bool)]) -> String {
+    let mut lines: Vec<(u64, String)> = text
+        .lines()
+        .map(|l| {
+            (
+                l.split(' ').next().map_or(0, |t| t.parse().expect(l)),
+                l.to_owned(),
+            )
+        })
+        .collect();
+    for (n, (sector, is_write)) in order.iter().enumerate() {
+        let w = if *is_write { " W" } else { "" };
+        let begins = n.checked_sub(1).map_or(8, |n| ends_us[n] + 8);
+        lines.push((begins, format!("{begins} D 37 {sector}{w}")));
+        lines.push((ends_us[n], format!("{} C 0 {sector}{w}", ends_us[n])));
+    }
+    lines.sort_by_key(|(time, _)| *time);
+    lines.into_iter().map(|(_, l)| l + "\n").collect()
+}
+
+/// One command after another: reads that begin in ascending order of their sectors, and
+/// writes between which it goes back and forth.
+fn reads_and_writes() -> (String, Vec<u64>) {
+    let mut text = String::new();
+    let mut us = 0;
+    for (n, sector) in [1000, 5000, 3000, 6000, 2000, 7000, 4000, 8000]
+        .iter()
+        .enumerate()
+    {
+        for (sector, w) in [(*sector, ""), (100_000 + 1000 * n as u64, " W")] {
+            let pid = if w.is_empty() { 9 } else { 8 };
+            for action in ["Q", "G", "I"] {
+                text += &format!("{us} {action} {pid} {sector}{w}\n");
+                us += 1;
+            }
+        }
+        us = us.max(10);
+    }
+    (text, (1..=16).map(|n| 1000 * n).collect())
+}
+
+#[test]
+fn reads_before_the_trace_are_found_by_what_the_scheduler_does() {
+    let settings = "[queue]\nnr_requests = 64\n[tunables]\nfifo_batch = 5\nwrites_starved = 1";
+    let e = experiment("6.12", "mq-deadline", 1, settings);
+    let (text, ends) = reads_and_writes();
+    // Any command of the recording ends whatever the device has.
+    let ended: Vec<(u64, bool)> = vec![(1, false); ends.len()];
+    let with_ends = with_dispatches(&text, &ends, &ended);
+    let orders: Vec<_> = (0..=5)
+        .map(|reads| {
+            order(
+                &e,
+                &with_ends,
+                Before {
+                    reads,
+                    first_tag: 0,
+                },
+            )
+        })
+        .collect();
+    assert!(orders.iter().all(|o| o.len() == 16), "{orders:?}");
+    let mut different = orders.clone();
+    different.dedup();
+    assert!(different.len() > 1, "reads make a difference: {orders:?}");
+    for order in &orders {
+        let recorded = recording(&with_dispatches(&text, &ends, order), true);
+        let (done, before) = replay(&e, recorded, |_| Process::default()).expect("possible");
+        let done: Vec<_> = done.iter().map(|d| (d.sector, d.op == Op::Write)).collect();
+        assert_eq!(done, *order, "{before}");
+        let is_idle = before == Before::default();
+        assert_eq!(is_idle, *order == orders[0], "{before}");
+    }
+}
+
+/// Writes, whose depth is limited, may have two of six tags, and not every two: reads that
+/// began elsewhere leave them others.
+#[test]
+fn the_first_tag_is_found_by_who_gets_a_request() {
+    let e = experiment(
+        "6.12",
+        "mq-deadline",
+        1,
+        "[queue]\nnr_requests = 6\n[tunables]\nasync_depth = 2\nfifo_batch = 1",
+    );
+    let (text, ends) = reads_and_writes();
+    let ended: Vec<(u64, bool)> = vec![(1, false); ends.len()];
+    let with_ends = with_dispatches(&text, &ends, &ended);
+    let of_tag = |first_tag| {
+        order(
+            &e,
+            &with_ends,
+            Before {
+                reads: 0,
+                first_tag,
+            },
+        )
+    };
+    let other = (1..6).map(of_tag).find(|o| *o != of_tag(0));
+    let other = other.expect("the first tag makes a difference");
+    let recorded = recording(&with_dispatches(&text, &ends, &other), true);
+    let (done, before) = replay(&e, recorded, |_| Process::default()).expect("possible");
+    let done: Vec<_> = done.iter().map(|d| (d.sector, d.op == Op::Write)).collect();
+    assert_eq!(done, other);
+    assert!(before.first_tag > 0 && before.reads == 0, "{before}");
+}
