@@ -56,7 +56,7 @@ const OPTIONS: [&str; 14] = [
 const SECTIONS_MAX: u64 = 3;
 const IOS_MAX: u64 = 40;
 /// Scenarios with parameters that make them short.
-const SCENARIOS: [&str; 8] = [
+const SCENARIOS: [&str; 7] = [
     "name = 'dd'\nsize = '6m'\nbs = '64k'",
     "name = 'dd'\nsize = '3m'\nbs = '256k'\ndirect = 1",
     "name = 'dd+ls'\nsize = '9m'\nreaders = 3\nreads = 4",
@@ -64,17 +64,16 @@ const SCENARIOS: [&str; 8] = [
     "name = 'dd+cat'\nsize = '9m'\nstart = 0\nfiles = 9\ninode_blocks = 5\ndirectory_blocks = 2",
     "name = 'pvfs-bench'\nops = 30\nbs = '16k'\nmode = 'aio16'\naio_threads = 3",
     "name = 'pvfs-bench'\nops = 30\nbs = '64k'\nmode = 'alt-aio'\nregions = 3",
-    "name = 'aio-batch'\nbatch = 5\nsize = '16m'\nruntime = 1\nbs = '256k'",
 ];
-/// Control groups, and what is written to their files.
-const GROUPS: [&str; 6] = [
+/// What is written to files of control groups, of the legacy hierarchy and of the unified one.
+const LEGACY: [&str; 2] = ["'blkio.weight' = 100", "'blkio.weight' = 900"];
+const UNIFIED: [&str; 4] = [
     "'io.bfq.weight' = 300",
     "'io.bfq.weight' = 10",
     "'io.max' = 'rbps=1048576 wiops=50'",
     "'io.max' = 'wbps=524288'",
-    "'blkio.weight' = 100",
-    "'blkio.weight' = 900",
 ];
+/// Arrays of disks, which kernels to 2.6.32 can have.
 const ARRAYS: [&str; 3] = [
     "level = 'raid1'\nmembers = 2",
     "level = 'raid0'\nmembers = 3\nchunk_kb = 8",
@@ -103,7 +102,7 @@ impl<'a> Tape<'a> {
         if !on_disk {
             text += &format!("filesystem = '{}'\n", self.filesystem(catalogue));
         }
-        let groups = self.groups();
+        let groups = self.groups(kernel);
         let is_scenario = self.below(4) == 0;
         if !is_scenario {
             let jobs: String = (0..=self.below(SECTIONS_MAX))
@@ -123,7 +122,7 @@ impl<'a> Tape<'a> {
         if self.below(3) == 0 {
             text += &format!("queue_depth = {}\n", self.one_of(&["1", "2", "7", "31"]));
         }
-        if self.below(6) == 0 {
+        if kernel < KernelVersion::v2_6(33) && self.below(3) == 0 {
             text += &format!("[md]\n{}\n", self.one_of(&ARRAYS));
         }
         for (name, files) in &groups {
@@ -171,11 +170,17 @@ impl<'a> Tape<'a> {
         format!("patches = ['{}']\n", self.one_of(&patches).name)
     }
 
-    /// Up to two control groups, one of which may be in the other.
-    fn groups(&mut self) -> Vec<(&'static str, &'static str)> {
+    /// Up to two control groups, one of which may be in the other, where the kernel can have
+    /// any.
+    fn groups(&mut self, kernel: KernelVersion) -> Vec<(&'static str, &'static str)> {
         let names = ["a", self.one_of(&["b", "a/b"])];
+        let files: &[&str] = match kernel {
+            k if k < KernelVersion::v2_6(33) => return Vec::new(),
+            k if k < KernelVersion::new(5, 0) => &LEGACY,
+            _ => &UNIFIED,
+        };
         let number = self.below(8).saturating_sub(5) as usize;
-        let with_files = names[..number].iter().map(|n| (*n, self.one_of(&GROUPS)));
+        let with_files = names[..number].iter().map(|n| (*n, self.one_of(files)));
         with_files.collect()
     }
 

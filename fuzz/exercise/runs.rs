@@ -20,15 +20,16 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
         repeat: 1,
         ..Overrides::default()
     };
-    let no_files = |name: &str| unreachable!("{name} is named in {text}");
-    let plans = blklab::parse("fuzz.toml", Source::Toml, &text, &no_files, &catalogue)
-        .and_then(|experiment| matrix::expand(&[experiment], &overrides, &planner))
-        .and_then(|cells| matrix::plans(&cells, &overrides, &planner));
-    let plans = match plans {
+    let no_files = |name: &str| -> Result<(String, String), blklab::ExperimentError> {
+        unreachable!("{name} is named in {text}")
+    };
+    let experiment = blklab::parse("fuzz.toml", Source::Toml, &text, &no_files, &catalogue);
+    let experiment = experiment.map_err(|e| one_line(&e)).ok()?;
+    let cells = matrix::expand(&[experiment], &overrides, &planner);
+    let plans = match cells.and_then(|cells| matrix::plans(&cells, &overrides, &planner)) {
         Ok(plans) => plans,
         Err(refused) => {
-            let refused = refused.to_string();
-            assert_eq!(refused.lines().count(), 1, "one line: {refused}");
+            one_line(&refused);
             return None;
         }
     };
@@ -48,4 +49,10 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     let first = once();
     assert_eq!(first, once(), "two runs of {text}");
     Some(first.0.nr_events())
+}
+
+/// What is refused is said in one line.
+fn one_line(refused: &dyn std::fmt::Display) {
+    let refused = refused.to_string();
+    assert_eq!(refused.lines().count(), 1, "one line: {refused}");
 }

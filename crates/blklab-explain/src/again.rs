@@ -217,15 +217,22 @@ impl ReEnactment {
     /// What was queued before the trace began comes first.
     fn begin(&mut self) {
         let time = self.time(self.start);
-        for mut e in self.left_over.clone() {
-            e.time = time;
-            e.action = Action::Queue;
-            e.pid = 0;
-            self.replay.event(&e);
+        for (n, left) in self.left_over.clone().into_iter().enumerate() {
+            let mut feed = |action, rwbs| {
+                self.replay.event(&Event {
+                    time,
+                    action,
+                    rwbs,
+                    pid: 0,
+                    ..left
+                });
+            };
+            feed(Action::Queue, left.rwbs);
             // Where plugs belong to the queue, this one has none.
-            e.action = Action::Unplug;
-            e.rwbs = Rwbs::NONE;
-            self.replay.event(&e);
+            feed(Action::Unplug, Rwbs::NONE);
+            if n < self.nr_at_device {
+                feed(Action::Issue, left.rwbs);
+            }
         }
         self.left_over.truncate(self.nr_at_device);
     }
