@@ -217,22 +217,23 @@ impl ReEnactment {
     /// What was queued before the trace began comes first.
     fn begin(&mut self) {
         let time = self.time(self.start);
-        for (n, left) in self.left_over.clone().into_iter().enumerate() {
-            let mut feed = |action, rwbs| {
-                self.replay.event(&Event {
-                    time,
-                    action,
-                    rwbs,
-                    pid: 0,
-                    ..left
-                });
-            };
-            feed(Action::Queue, left.rwbs);
+        let left_over = self.left_over.clone();
+        let mut feed = |left: &Event, action, rwbs| {
+            self.replay.event(&Event {
+                time,
+                action,
+                rwbs,
+                pid: 0,
+                ..*left
+            });
+        };
+        for left in &left_over {
+            feed(left, Action::Queue, left.rwbs);
             // Where plugs belong to the queue, this one has none.
-            feed(Action::Unplug, Rwbs::NONE);
-            if n < self.nr_at_device {
-                feed(Action::Issue, left.rwbs);
-            }
+            feed(left, Action::Unplug, Rwbs::NONE);
+        }
+        for left in &left_over[..self.nr_at_device] {
+            feed(left, Action::Issue, left.rwbs);
         }
         self.left_over.truncate(self.nr_at_device);
     }
