@@ -33,6 +33,24 @@ impl Experiment {
         self.cost(self.vm.interrupt_cost_ns(self.kernel))
     }
 
+    /// Processor time of waking a task that sleeps, where tasks share a processor:
+    /// none if not set.
+    pub fn wake_cost(&self) -> Span {
+        self.cost(self.vm.wake_cost_ns(self.kernel))
+    }
+
+    /// Processor time of a request that a task brings to the scheduler, where tasks
+    /// share a processor: none if not set.
+    pub fn insert_cost(&self) -> Span {
+        self.cost(self.vm.insert_cost_ns(self.kernel))
+    }
+
+    /// Processor time of a run of kblockd beside its requests, where tasks share a
+    /// processor: none if not set.
+    pub fn worker_cost(&self) -> Span {
+        self.cost(self.vm.worker_cost_ns(self.kernel))
+    }
+
     /// Processor time of a request from the scheduler to the driver, where tasks
     /// share a processor: none if not set.
     pub fn dispatch_cost(&self) -> Span {
@@ -142,6 +160,12 @@ impl Experiment {
     /// The same for each page of the buffers of those: none if not set.
     pub fn buffer_page(&self) -> Span {
         self.cost(self.vm.buffer_page_ns(self.kernel))
+    }
+
+    /// What a fio job takes longer for its second I/O, and for the first that has
+    /// ended: nothing if not set.
+    pub fn first_call(&self) -> Span {
+        self.cost(self.vm.first_call_ns(self.kernel))
     }
 
     /// What a fio job has had of the processor when it begins: nothing if not set.

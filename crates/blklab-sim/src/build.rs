@@ -117,6 +117,9 @@ pub(crate) fn machine_with(
         CpuSharing::One(CpuCosts {
             switch: e.switch_cost(),
             interrupt: e.interrupt_cost(),
+            wake: e.wake_cost(),
+            insert: e.insert_cost(),
+            worker: e.worker_cost(),
             dispatch: e.dispatch_cost(),
             copy: e.driver_copy(),
         })

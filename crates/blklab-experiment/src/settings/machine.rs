@@ -82,11 +82,23 @@ settings! {
 
     /// time of an interrupt of the device, where tasks share a processor
     interrupt_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("an interrupt of the device, likewise", "");
+        .manual("an interrupt of the device, likewise, for each command that ends", "");
+
+    /// time to wake a task, for whoever does it, where tasks share a processor
+    wake_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("to wake a task that sleeps, likewise: of the interrupt or the task that does it", "");
+
+    /// time of a request that a task inserts, where tasks share a processor
+    insert_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("a request that a task brings to the scheduler, likewise", "");
 
     /// time of a request from scheduler to driver, where tasks share a processor
     dispatch_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a request from the scheduler to the driver, likewise", "");
+
+    /// time of a run of kblockd beside its requests, where tasks share a processor
+    worker_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("a run of kblockd, beside its requests, likewise", "");
 
     /// time of a page that null_blk with memory_backed copies
     driver_copy_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
@@ -138,7 +150,13 @@ settings! {
 
     /// processor time of a fio job's start for each page of buffers
     buffer_page_ns: u32 = cost_ns(0)
-        .manual("likewise, for each page of their buffers, which fio fills", "");
+        .manual("likewise, for each page of their buffers, which fio fills; of a job that only \
+              reads past the page cache when the first read uses it", "");
+
+    /// what a fio job takes longer for its second I/O and for the first that has ended
+    first_call_ns: u32 = cost_ns(0)
+        .manual("what a fio job takes longer for its second direct I/O and for the first \
+              that has ended, as it walks these paths for the first time", "");
 
     /// processor time that a fio job takes to get ready
     job_setup_ns: u32 = cost_ns(0).since(MULTI_QUEUE)

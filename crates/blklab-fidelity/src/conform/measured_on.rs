@@ -31,8 +31,6 @@ pub(super) struct FioMachine {
     cpus: u32,
     processor_time: bool,
     io_cost_ns: u32,
-    interrupt_cost_ns: u32,
-    switch_cost_ns: u32,
     call_cost_ns: u32,
     driver_copy_ns: u32,
     writeout_cost_ns: u32,
@@ -47,10 +45,32 @@ pub(super) struct FioMachine {
     io_u_setup_ns: u32,
     buffer_page_ns: u32,
     job_setup_ns: u32,
+    release: Releases,
+}
+
+/// What differs between the kernels.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Releases {
+    #[serde(rename = "6.1")]
+    v6_1: Release,
+    #[serde(rename = "6.12")]
+    v6_12: Release,
+}
+
+/// Times of a kernel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Release {
+    interrupt_cost_ns: u32,
+    wake_cost_ns: u32,
+    switch_cost_ns: u32,
+    worker_cost_ns: u32,
+    first_call_ns: u32,
     /// By scheduler.
+    insert_cost_ns: BTreeMap<String, u32>,
     dispatch_cost_ns: BTreeMap<String, u32>,
     direct_page_cost: PageCost,
-    direct_page_cost_from_6_12: PageCost,
 }
 
 /// A page of a direct I/O, by what the buffers lie in.
@@ -86,10 +106,10 @@ impl FioMachine {
             self.page_cost_reading_ns
         };
         let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
-        let direct_page_cost = if e.kernel.since(6, 12) {
-            &self.direct_page_cost_from_6_12
+        let release = if e.kernel.since(6, 12) {
+            &self.release.v6_12
         } else {
-            &self.direct_page_cost
+            &self.release.v6_1
         };
         let vm = &mut e.vm;
         vm.cpus.get_or_insert(self.cpus);
@@ -99,15 +119,22 @@ impl FioMachine {
         vm.buffer_page_ns.get_or_insert(self.buffer_page_ns);
         vm.job_setup_ns.get_or_insert(self.job_setup_ns);
         vm.page_cost_ns.get_or_insert(page_cost_ns);
-        vm.switch_cost_ns.get_or_insert(self.switch_cost_ns);
-        vm.interrupt_cost_ns.get_or_insert(self.interrupt_cost_ns);
+        vm.switch_cost_ns.get_or_insert(release.switch_cost_ns);
+        vm.interrupt_cost_ns
+            .get_or_insert(release.interrupt_cost_ns);
+        vm.wake_cost_ns.get_or_insert(release.wake_cost_ns);
+        vm.worker_cost_ns.get_or_insert(release.worker_cost_ns);
+        vm.first_call_ns.get_or_insert(release.first_call_ns);
         vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
         vm.look_cost_ns.get_or_insert(look_cost_ns);
         vm.start_look_cost_ns.get_or_insert(self.start_look_cost_ns);
         vm.direct_page_cost_ns
-            .get_or_insert_with(|| direct_page_cost.of_jobs(jobs));
+            .get_or_insert_with(|| release.direct_page_cost.of_jobs(jobs));
         vm.call_cost_ns.get_or_insert(self.call_cost_ns);
-        if let Some(cost) = self.dispatch_cost_ns.get(&e.scheduler) {
+        if let Some(cost) = release.insert_cost_ns.get(&e.scheduler) {
+            vm.insert_cost_ns.get_or_insert(*cost);
+        }
+        if let Some(cost) = release.dispatch_cost_ns.get(&e.scheduler) {
             vm.dispatch_cost_ns.get_or_insert(*cost);
         }
         vm.processor_time.get_or_insert(self.processor_time);
@@ -142,7 +169,7 @@ mod tests {
     #[test]
     fn the_files_of_machines_are_read() {
         assert_eq!(LINUX_6_1.cpus, 1);
-        assert_eq!(LINUX_6_1.dispatch_cost_ns["bfq"], 5450);
+        assert_eq!(LINUX_6_1.release.v6_1.dispatch_cost_ns["bfq"], 2700);
         assert_eq!(LINUX_2_6_28.device, "simdisk-2628");
     }
 }

@@ -5,10 +5,12 @@
 //! Who begins counts as a sleeper, too: kernel threads have been there for long,
 //! and a session of its own, as fio makes of each job (`setsid`), is a group that
 //! enters the queue as one that slept (`sched_autogroup_enabled`). Who is in the
-//! kernel is not interrupted but by devices (`CONFIG_PREEMPT_VOLUNTARY`): a task
-//! that computes is looked at when a piece of it is over.
+//! kernel is not interrupted but by devices (`CONFIG_PREEMPT_VOLUNTARY`): such a task
+//! is looked at when a piece of its computation is over. Who is in its program gives
+//! way as soon as the interrupt is over that woke another (`irqentry_exit`).
 //!
-//! Left out: nice values but that of kblockd, control groups, real-time classes.
+//! Left out: nice values but that of kblockd, control groups, real-time classes; a tick
+//! takes the processor from a program at the end of its piece.
 
 mod cfs;
 mod eevdf;
@@ -51,14 +53,38 @@ pub(crate) enum Turn {
     Compute(TaskId, Time),
 }
 
+/// Where a task computes, which decides when it gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// In a system call: at the end of the piece.
+    Kernel,
+    /// In its program: at the end of an interrupt, too.
+    User,
+}
+
+/// What a task is to compute that waits for the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Left {
+    span: Span,
+    mode: Mode,
+}
+
+/// A computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Running {
+    task: TaskId,
+    /// It has been charged for until then.
+    since: Time,
+    end: Time,
+    mode: Mode,
+}
+
 /// The processor and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     fair: Fair,
-    /// What tasks are to compute that wait for the processor.
-    left: IdVec<TaskId, Option<Span>>,
-    /// Who computes, since when and until when.
-    running: Option<(TaskId, Time, Time)>,
+    left: IdVec<TaskId, Option<Left>>,
+    running: Option<Running>,
     hz: Hz,
     /// What it takes to go back to a task that others went before.
     switch: Span,
@@ -102,9 +128,9 @@ impl Cpu {
     /// it, and when it ends now.
     pub(crate) fn interrupt(&mut self, now: Time, span: Span) -> Option<(TaskId, Time)> {
         self.interrupted_until = self.interrupted_until.max(now) + span;
-        let (task, _, end) = self.running.as_mut()?;
-        *end += span;
-        Some((*task, *end))
+        let running = self.running.as_mut()?;
+        running.end += span;
+        Some((running.task, running.end))
     }
 
     /// Whether nobody computes.
@@ -116,10 +142,10 @@ impl Cpu {
     /// be polled. Otherwise it has woken up and waits for the processor, or an
     /// interrupt has put its end off.
     pub(crate) fn is_done_computing(&mut self, task: TaskId, now: Time) -> bool {
-        if let Some((owner, _, end)) = self.running
-            && owner == task
+        if let Some(running) = self.running
+            && running.task == task
         {
-            return now >= end;
+            return now >= running.end;
         }
         if self.left.entry(task).is_none() {
             self.wake_up(task, now);
@@ -133,16 +159,52 @@ impl Cpu {
             Fair::Cfs(fair) => fair.wake(task, self.running.is_some()),
             Fair::Eevdf(fair) => fair.wake(task),
         }
+        self.preempt(now);
+    }
+
+    /// Who computes in its program leaves the rest of it for later if somebody goes
+    /// before it.
+    fn preempt(&mut self, now: Time) {
+        let Some(running) = self.running.filter(|r| r.mode == Mode::User) else {
+            return;
+        };
+        let from = now.max(running.since).max(self.interrupted_until);
+        if running.end <= from || !self.yields(running.task) {
+            return;
+        }
+        self.running = None;
+        let left = Left {
+            span: running.end.since(from),
+            mode: Mode::User,
+        };
+        self.waits(running.task, left);
+    }
+
+    /// Whether somebody goes before a task that could go on.
+    fn yields(&mut self, task: TaskId) -> bool {
+        match &mut self.fair {
+            Fair::Cfs(fair) => fair.yields(task),
+            Fair::Eevdf(fair) => fair.yields(task),
+        }
+    }
+
+    /// The task waits for its turn to compute what is left.
+    fn waits(&mut self, task: TaskId, left: Left) {
+        *self.left.entry(task) = Some(left);
+        match &mut self.fair {
+            Fair::Cfs(fair) => fair.wait(task),
+            Fair::Eevdf(fair) => fair.wait(task),
+        }
     }
 
     /// Charges who computes for what it had until now. The scheduler looks at it
     /// when somebody wakes up, and at every tick.
     fn account(&mut self, now: Time, looks: bool) {
-        let Some((task, since, _)) = &mut self.running else {
+        let Some(running) = &mut self.running else {
             return;
         };
-        let (task, began) = (*task, *since);
-        *since = now.max(began);
+        let (task, began) = (running.task, running.since);
+        running.since = now.max(began);
         let had = now.since(began).ns();
         let ticks = self.hz.jiffies_at(now) > self.hz.jiffies_at(began);
         match &mut self.fair {
@@ -153,34 +215,38 @@ impl Cpu {
 
     /// A task wants to compute: when that will end, or none if somebody else's
     /// turn comes first.
-    pub(crate) fn begin(&mut self, task: TaskId, now: Time, span: Span) -> Option<Time> {
-        let yields = match &mut self.fair {
-            Fair::Cfs(fair) => fair.yields(task),
-            Fair::Eevdf(fair) => fair.yields(task),
-        };
-        if !yields {
-            return Some(self.run(task, now, span));
+    pub(crate) fn begin(
+        &mut self,
+        task: TaskId,
+        now: Time,
+        span: Span,
+        mode: Mode,
+    ) -> Option<Time> {
+        let left = Left { span, mode };
+        if !self.yields(task) {
+            return Some(self.run(task, now, left));
         }
-        *self.left.entry(task) = Some(span);
-        match &mut self.fair {
-            Fair::Cfs(fair) => fair.wait(task),
-            Fair::Eevdf(fair) => fair.wait(task),
-        }
+        self.waits(task, left);
         None
     }
 
     /// The task computes once interrupts are through: its end.
-    fn run(&mut self, task: TaskId, now: Time, span: Span) -> Time {
-        let begin = now.max(self.interrupted_until);
-        let end = begin + span;
-        self.running = Some((task, begin, end));
+    fn run(&mut self, task: TaskId, now: Time, left: Left) -> Time {
+        let since = now.max(self.interrupted_until);
+        let end = since + left.span;
+        self.running = Some(Running {
+            task,
+            since,
+            end,
+            mode: left.mode,
+        });
         self.last = Some(task);
         end
     }
 
     /// Whether the computation that the task began is over.
     pub(crate) fn has_ended(&self, task: TaskId, now: Time) -> bool {
-        matches!(self.running, Some((owner, _, end)) if owner == task && now >= end)
+        matches!(self.running, Some(r) if r.task == task && now >= r.end)
     }
 
     /// The task's computation is over.
@@ -200,10 +266,11 @@ impl Cpu {
         }?;
         match self.left.entry(task).take() {
             None => Some(Turn::Poll(task)),
-            Some(left) => {
-                let is_back = self.last != Some(task);
-                let switch = if is_back { self.switch } else { Span::ZERO };
-                Some(Turn::Compute(task, self.run(task, now, left + switch)))
+            Some(mut left) => {
+                if self.last != Some(task) {
+                    left.span += self.switch;
+                }
+                Some(Turn::Compute(task, self.run(task, now, left)))
             }
         }
     }
@@ -234,7 +301,10 @@ mod tests {
 
     /// The task computes from `begin` to `end` without others.
     fn computes(cpu: &mut Cpu, task: TaskId, begin: Time, end: Time) {
-        assert_eq!(cpu.begin(task, begin, end.since(begin)), Some(end));
+        assert_eq!(
+            cpu.begin(task, begin, end.since(begin), Mode::Kernel),
+            Some(end)
+        );
         cpu.end(end);
     }
 
@@ -268,7 +338,10 @@ mod tests {
     fn an_interrupt_puts_the_end_off_and_delays_who_begins() {
         let mut cpu = cpu();
         assert_eq!(cpu.interrupt(us(0), Span::from_us(1)), None);
-        assert_eq!(cpu.begin(A, us(0), Span::from_us(10)), Some(us(11)));
+        assert_eq!(
+            cpu.begin(A, us(0), Span::from_us(10), Mode::Kernel),
+            Some(us(11))
+        );
         let later = cpu.interrupt(us(5), Span::from_us(1));
         assert_eq!(later, Some((A, us(12))));
         assert!(!cpu.is_done_computing(A, us(11)));
@@ -280,15 +353,50 @@ mod tests {
         let mut cpu = cpu();
         assert!(!cpu.is_done_computing(A, us(0)));
         assert_eq!(cpu.next(us(0)), Some(Turn::Poll(A)));
-        assert_eq!(cpu.begin(A, us(0), Span::from_us(4000)), Some(us(4000)));
+        assert_eq!(
+            cpu.begin(A, us(0), Span::from_us(4000), Mode::Kernel),
+            Some(us(4000))
+        );
         assert!(!cpu.is_done_computing(KBLOCKD, us(10)));
         assert!(cpu.has_ended(A, us(4000)));
         cpu.end(us(4000));
-        assert_eq!(cpu.begin(A, us(4000), Span::from_us(10)), None);
+        assert_eq!(
+            cpu.begin(A, us(4000), Span::from_us(10), Mode::Kernel),
+            None
+        );
         assert_eq!(cpu.next(us(4000)), Some(Turn::Poll(KBLOCKD)));
         computes(&mut cpu, KBLOCKD, us(4000), us(4005));
         // Going back takes a change of tasks.
         assert_eq!(cpu.next(us(4005)), Some(Turn::Compute(A, us(4017))));
+    }
+
+    #[test]
+    fn a_program_gives_way_at_the_end_of_the_interrupt() {
+        for (mode, first) in [
+            (Mode::User, Some(Turn::Poll(KBLOCKD))),
+            (Mode::Kernel, None),
+        ] {
+            let mut cpu = cpu();
+            assert!(!cpu.is_done_computing(A, us(0)));
+            assert_eq!(cpu.next(us(0)), Some(Turn::Poll(A)));
+            assert_eq!(
+                cpu.begin(A, us(0), Span::from_us(4000), mode),
+                Some(us(4000))
+            );
+            assert_eq!(
+                cpu.interrupt(us(1000), Span::from_us(3)),
+                Some((A, us(4003)))
+            );
+            assert!(!cpu.is_done_computing(KBLOCKD, us(1000)));
+            assert_eq!(cpu.next(us(1000)), first, "{mode:?}");
+            if mode == Mode::User {
+                let end = cpu.begin(KBLOCKD, us(1000), Span::from_us(5), Mode::Kernel);
+                assert_eq!(end, Some(us(1008)));
+                cpu.end(us(1008));
+                // The rest, and a change of tasks.
+                assert_eq!(cpu.next(us(1008)), Some(Turn::Compute(A, us(4010))));
+            }
+        }
     }
 
     #[test]
@@ -297,12 +405,18 @@ mod tests {
         computes(&mut cpu, B, us(0), us(100));
         assert!(!cpu.is_done_computing(A, us(100)));
         assert_eq!(cpu.next(us(100)), Some(Turn::Poll(A)));
-        assert_eq!(cpu.begin(A, us(100), Span::from_us(3000)), Some(us(3100)));
+        assert_eq!(
+            cpu.begin(A, us(100), Span::from_us(3000), Mode::Kernel),
+            Some(us(3100))
+        );
         for task in [B, TaskId(3)] {
             assert!(!cpu.is_done_computing(task, us(3000)));
         }
         cpu.end(us(3100));
-        assert_eq!(cpu.begin(A, us(3100), Span::from_us(10)), None);
+        assert_eq!(
+            cpu.begin(A, us(3100), Span::from_us(10), Mode::Kernel),
+            None
+        );
         assert_eq!(cpu.next(us(3100)), Some(Turn::Poll(B)));
     }
 
@@ -312,17 +426,23 @@ mod tests {
         assert!(!cpu.is_done_computing(A, us(0)));
         assert_eq!(cpu.next(us(0)), Some(Turn::Poll(A)));
         let mut now = us(0);
-        assert_eq!(cpu.begin(A, now, Span::from_us(1000)), Some(us(1000)));
+        assert_eq!(
+            cpu.begin(A, now, Span::from_us(1000), Mode::Kernel),
+            Some(us(1000))
+        );
         // 0.9 ms is less than the granularity; later it would be more.
         assert!(!cpu.is_done_computing(B, us(900)));
         for _ in 0..3 {
             now += Span::from_us(1000);
             cpu.end(now);
-            let end = cpu.begin(A, now, Span::from_us(1000));
+            let end = cpu.begin(A, now, Span::from_us(1000), Mode::Kernel);
             assert_eq!(end, Some(now + Span::from_us(1000)));
         }
         cpu.end(us(4000));
-        assert_eq!(cpu.begin(A, us(4000), Span::from_us(1000)), None);
+        assert_eq!(
+            cpu.begin(A, us(4000), Span::from_us(1000), Mode::Kernel),
+            None
+        );
         assert_eq!(cpu.next(us(4000)), Some(Turn::Poll(B)));
     }
 
@@ -340,11 +460,17 @@ mod tests {
     fn a_slice_of_eevdf_is_not_cut_short_by_who_wakes_up() {
         let mut cpu = cpu_of(6, 12);
         assert_eq!(first_of(&mut cpu, [A, B], us(0)), Some(Turn::Poll(A)));
-        assert_eq!(cpu.begin(A, us(0), Span::from_us(100)), Some(us(100)));
+        assert_eq!(
+            cpu.begin(A, us(0), Span::from_us(100), Mode::Kernel),
+            Some(us(100))
+        );
         cpu.end(us(100));
         // It had more than the average now.
         assert!(!cpu.is_done_computing(KBLOCKD, us(100)));
-        assert_eq!(cpu.begin(A, us(100), Span::from_us(100)), None);
+        assert_eq!(
+            cpu.begin(A, us(100), Span::from_us(100), Mode::Kernel),
+            None
+        );
         assert_eq!(cpu.next(us(100)), Some(Turn::Poll(KBLOCKD)));
     }
 
@@ -356,16 +482,22 @@ mod tests {
         for (minor, first) in [(11, A), (12, B)] {
             let mut cpu = cpu_of(6, minor);
             assert_eq!(first_of(&mut cpu, [B, A], us(0)), Some(Turn::Poll(B)));
-            assert_eq!(cpu.begin(B, us(0), Span::from_us(700)), Some(us(700)));
+            assert_eq!(
+                cpu.begin(B, us(0), Span::from_us(700), Mode::Kernel),
+                Some(us(700))
+            );
             cpu.end(us(700));
             assert_eq!(cpu.next(us(700)), Some(Turn::Poll(A)), "B sleeps");
-            assert_eq!(cpu.begin(A, us(700), Span::from_us(740)), Some(us(1440)));
+            assert_eq!(
+                cpu.begin(A, us(700), Span::from_us(740), Mode::Kernel),
+                Some(us(1440))
+            );
             cpu.end(us(1440));
             assert_eq!(cpu.next(us(1440)), None, "A sleeps");
             assert!(!cpu.is_done_computing(KBLOCKD, us(2000)));
             assert_eq!(cpu.next(us(2000)), Some(Turn::Poll(KBLOCKD)));
             assert_eq!(
-                cpu.begin(KBLOCKD, us(2000), Span::from_us(5)),
+                cpu.begin(KBLOCKD, us(2000), Span::from_us(5), Mode::Kernel),
                 Some(us(2005))
             );
             for task in [B, A] {

@@ -5,6 +5,7 @@
 use super::call::CallCost;
 use super::engine::{CallSettings, Engine};
 use super::files::Plan;
+use super::first::{FirstCost, FirstTimes};
 use super::flow::Share;
 use super::looks::Looks;
 use super::offload::{Pool, Setup, Work};
@@ -31,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) reap_cost: Span,
     /// Processor time of a job until its first I/O.
     pub(crate) job_start: StartCost,
+    /// What takes longer the first time.
+    pub(crate) first_times: FirstCost,
     /// What a job has had of the processor when it begins.
     pub(crate) job_setup: Span,
     /// What the main process does while the jobs run.
@@ -62,6 +65,7 @@ struct Runner<'a> {
     pool: Option<Pool>,
     /// The job's own priority, as the kernel encodes it.
     ioprio: u16,
+    first: FirstTimes,
 }
 
 /// The body of a job's task.
@@ -109,6 +113,7 @@ pub(crate) async fn run_job(
         share: plan.share.take(),
         pool: None,
         ioprio: plan.job.ioprio().value(),
+        first: FirstTimes::new(job, settings.first_times),
     };
     runner.pool = runner.workers(&plan);
     runner.engine.sets_prio = settings.request_prio;
@@ -208,7 +213,7 @@ impl Runner<'_> {
         let built = self.m.now();
         let is_data = io.op.dir().is_some();
         if is_data {
-            self.m.compute(self.settings.io_cost).await;
+            self.m.compute_in_program(self.settings.io_cost).await;
         }
         self.record(io, built, self.m.now());
         let fd = self.fds[io.file as usize];
@@ -241,6 +246,7 @@ impl Runner<'_> {
         if self.records.len() <= at {
             self.records.resize(at + 1, Record::default());
         }
+        self.first.uses_buffer(io);
         self.records[at] = Record {
             op: Some(io.op),
             offset: io.offset,
@@ -341,9 +347,14 @@ impl Runner<'_> {
         }
     }
 
-    /// The system calls of some direct I/Os take processor time.
-    async fn call(&self, nr_ios: usize, bytes: u64) {
-        let span = self.settings.call_cost.span(nr_ios, bytes);
+    /// The system calls of some direct I/Os take processor time. The kernel looks
+    /// whether others may go first before each page that it has to provide
+    /// (`cond_resched` of `__get_user_pages`).
+    async fn call(&mut self, nr_ios: usize, bytes: u64) {
+        for _ in 0..self.first.pages() {
+            self.m.compute(self.settings.first_times.page).await;
+        }
+        let span = self.settings.call_cost.span(nr_ios, bytes) + self.first.call();
         if span > Span::ZERO {
             self.m.compute(span).await;
         }
@@ -353,7 +364,7 @@ impl Runner<'_> {
         if !self.engine.commits() {
             return;
         }
-        if self.is_direct && self.settings.call_cost.takes_time() {
+        if self.is_direct && (self.settings.call_cost.takes_time() || self.first.takes_time()) {
             self.call(self.engine.nr_held(), self.engine.held_bytes())
                 .await;
         }
@@ -374,9 +385,15 @@ impl Runner<'_> {
     async fn reap(&mut self, run: &mut JobRun, min: u32, max: u32) {
         let mut completions = std::mem::take(&mut self.completions);
         self.engine.reap(min, max, &mut completions).await;
-        let took = Span(self.settings.reap_cost.0 * completions.len() as u64);
+        let nr = completions.len() as u64;
+        let first = if nr > 0 {
+            self.first.reap()
+        } else {
+            Span::ZERO
+        };
+        let took = Span(self.settings.reap_cost.0 * nr) + first;
         if took > Span::ZERO && !self.m.computes_at_once(took) {
-            self.m.compute(took).await;
+            self.m.compute_in_program(took).await;
         }
         let now = self.m.now();
         let n = completions.len() as u32;

@@ -16,6 +16,7 @@ mod control;
 mod dirt;
 mod engine;
 mod files;
+mod first;
 mod flow;
 mod job;
 mod looks;
@@ -43,6 +44,7 @@ use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use call::CallCost;
 use control::control;
+use first::FirstCost;
 use looks::Looks;
 use start::StartCost;
 use std::cell::RefCell;
@@ -245,6 +247,10 @@ impl Ready {
                 each: e.job_start(),
                 io_u: e.io_u_setup(),
                 page: e.buffer_page(),
+            },
+            first_times: FirstCost {
+                page: e.buffer_page(),
+                path: e.first_call(),
             },
             job_setup: e.job_setup(),
             looks: Looks {

@@ -46,9 +46,10 @@ impl Machine {
 
 /// The block layer's thread: runs hardware queues whenever that is asked for.
 /// The time of a first request comes before it is handed over, that of others
-/// after; a run that finds none takes as long.
+/// and of the run itself after; a run that finds none takes as long as one of one.
 async fn kblockd_thread(m: Machine) {
-    let first = m.inner.cpu.costs().dispatch.ns();
+    let costs = m.inner.cpu.costs();
+    let first = costs.dispatch.ns();
     loop {
         while !std::mem::take(&mut m.inner.world.borrow_mut().kblockd_wanted) {
             m.suspend().await;
@@ -56,6 +57,7 @@ async fn kblockd_thread(m: Machine) {
         m.compute(Span(first)).await;
         m.with_queue(QueueNo::FIRST, Queue::run_work);
         let owed = m.take_owed().ns();
-        m.compute(Span(owed.saturating_sub(first))).await;
+        m.compute(Span(owed.saturating_sub(first)) + costs.worker)
+            .await;
     }
 }

@@ -107,8 +107,9 @@ struct World {
     /// them to sleep.
     nr_computing: usize,
     held_work: Vec<WorkId>,
-    /// The processor, where there is one.
+    /// The processor, where there is one, and what takes time of it.
     cpu: Cpu,
+    costs: CpuCosts,
     /// Processors that wait for each other's locks.
     nr_processors: usize,
     /// The block layer's thread, where it is a task, and whether it is wanted.
@@ -197,6 +198,7 @@ impl Machine {
             limit: Time::ZERO,
             nr_computing: 0,
             held_work: Vec::new(),
+            costs: config.cpu.costs(),
             cpu: Cpu::new(config.kernel, hz, config.cpu.costs().switch),
             nr_processors: config.nr_cpus.max(1) as usize,
             kblockd: None,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How tasks share processors, and the time that they take of them.
 
-use super::tasks::Suspend;
+use super::tasks::{Suspend, TaskState};
 use super::{Machine, World};
-use crate::cpu::Turn;
+use crate::cpu::{Mode, Turn};
 use blklab_block::mq::Work;
 use blklab_block::{QueueNo, RqId};
 use blklab_types::{PAGE_SECTORS, Span, TaskId};
@@ -27,10 +27,16 @@ pub struct CpuCosts {
     /// Who slept, or was interrupted by another, takes this long to get going
     /// again.
     pub switch: Span,
-    /// An interrupt of a device.
+    /// An interrupt of a device, for each command that ends.
     pub interrupt: Span,
+    /// To wake a task that sleeps, for whoever does it.
+    pub wake: Span,
+    /// A request that a task brings to the scheduler.
+    pub insert: Span,
     /// A request from the scheduler to the driver.
     pub dispatch: Span,
+    /// A run of the block layer's thread, beside its requests.
+    pub worker: Span,
     /// A page that the driver copies.
     pub copy: Span,
 }
@@ -67,6 +73,14 @@ impl World {
         }
     }
 
+    /// Whoever woke a task that slept has the processor for it (`try_to_wake_up`).
+    pub(super) fn charge_wake(&mut self) {
+        match self.running.task {
+            Some(by) => self.states[by.idx()].owed += self.costs.wake,
+            None => self.interrupt(self.costs.wake),
+        }
+    }
+
     /// Who called a queue owes the processor time of the requests that this made.
     #[inline]
     pub(super) fn charge_work(&mut self, no: QueueNo) {
@@ -75,11 +89,15 @@ impl World {
         if work == Work::default() {
             return;
         }
-        let (Some(time), Some(task)) = (&mut disk.scheduler_time, self.running.task) else {
+        let Some(task) = self.running.task else {
+            return;
+        };
+        let TaskState { owed, debt, .. } = &mut self.states[task.idx()];
+        *owed += Span(self.costs.insert.ns() * u64::from(work.requests));
+        let Some(time) = &mut disk.scheduler_time else {
             return;
         };
         let now = self.agenda.now();
-        let debt = &mut self.states[task.idx()].debt;
         let cpu = (task.idx() % self.nr_processors) as u16;
         // What it owes already comes first.
         *debt = time.charge(now + *debt, cpu, work).since(now);
@@ -87,6 +105,9 @@ impl World {
 
     /// An interrupt holds up who computes.
     pub(super) fn interrupt(&mut self, span: Span) {
+        if span == Span::ZERO {
+            return;
+        }
         if let Some((task, end)) = self.cpu.interrupt(self.agenda.now(), span) {
             self.agenda.wake_task_at(task, end);
         }
@@ -178,7 +199,7 @@ impl Machine {
             return self.tick().await;
         }
         if self.shares_cpu() {
-            return self.compute_in_turn(span).await;
+            return self.compute_in_turn(span, Mode::Kernel).await;
         }
         let Err(end) = self.skip(span) else { return };
         match self.inner.cpu {
@@ -191,6 +212,16 @@ impl Machine {
         }
     }
 
+    /// Computes for a span in the program of the task: others may take the processor
+    /// meanwhile, where tasks share one.
+    pub(crate) async fn compute_in_program(&self, span: Span) {
+        if self.shares_cpu() && span > Span::ZERO {
+            self.compute_in_turn(span, Mode::User).await;
+        } else {
+            self.compute(span).await;
+        }
+    }
+
     /// Computes for a span if nothing else happens in it: whether that was so. If not,
     /// the task has to sleep for it ([`Machine::compute`]).
     #[inline]
@@ -199,12 +230,12 @@ impl Machine {
     }
 
     /// Computes for a span of the processor's time.
-    pub(super) async fn compute_in_turn(&self, span: Span) {
+    pub(super) async fn compute_in_turn(&self, span: Span, mode: Mode) {
         let task = self.current();
         {
             let w = &mut *self.inner.world.borrow_mut();
             let now = w.agenda.now();
-            if let Some(end) = w.cpu.begin(task, now, span) {
+            if let Some(end) = w.cpu.begin(task, now, span, mode) {
                 w.agenda.wake_task_at(task, end);
             }
         }

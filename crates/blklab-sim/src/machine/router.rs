@@ -8,7 +8,7 @@ use blklab_block::md::Array;
 use blklab_block::{Cx, Effect, Queue, QueueNo, RqId};
 use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
 use blklab_engine::DeviceId;
-use blklab_types::{BioKey, Completion};
+use blklab_types::{BioKey, Completion, Span};
 
 impl World {
     /// Calls into a queue.
@@ -20,7 +20,7 @@ impl World {
     ) -> R {
         let (disks, _, mut cx) = self.parts(no);
         let r = f(&mut disks[no.idx()].queue, &mut cx);
-        if self.disks[no.idx()].scheduler_time.is_some() {
+        if self.disks[no.idx()].scheduler_time.is_some() || self.costs.insert > Span::ZERO {
             self.charge_work(no);
         }
         r

@@ -39,6 +39,7 @@ impl World {
         let state = &mut self.states[task.idx()];
         if std::mem::take(&mut state.suspended) {
             self.agenda.ready_task(task);
+            self.charge_wake();
         }
     }
 }

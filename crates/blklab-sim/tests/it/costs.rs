@@ -54,6 +54,76 @@ fn with_a_scheduler_kblockd_takes_its_time_before_the_device() {
 }
 
 #[test]
+fn whoever_wakes_a_task_has_the_processor_for_it() {
+    let settings = [("wake_cost_ns", "700")];
+    let r = run(&one_processor("none", &settings, false), READ);
+    assert_eq!(clat(&r), (502_700, 502_700), "the interrupt");
+    let job = format!("{READ}filename=/dev/sda\n");
+    let r = run(&one_processor("mq-deadline", &settings, false), &job);
+    // The reader wakes kblockd, and the interrupt the reader.
+    assert_eq!(clat(&r), (505_400, 505_400));
+}
+
+#[test]
+fn a_task_that_brings_a_request_to_the_scheduler_takes_time_for_it() {
+    let settings = [("insert_cost_ns", "900")];
+    let job = format!("{READ}filename=/dev/sda\n");
+    let r = run(&one_processor("mq-deadline", &settings, false), &job);
+    assert_eq!(clat(&r), (504_900, 504_900));
+}
+
+/// The request is handed over first, and the next task goes on when the run is over.
+#[test]
+fn a_run_of_kblockd_takes_time_beside_its_requests() {
+    let settings = [("worker_cost_ns", "5000")];
+    let mut e = one_processor("mq-deadline", &settings, false);
+    e.device.params[0].1 = "1000".to_owned();
+    let job = format!("{READ}filename=/dev/sda\n");
+    assert_eq!(clat(&run(&e, &job)), (9_000, 9_000));
+}
+
+/// An I/O in fio takes 2 ms, one of the device, which takes one at a time, 5: the first
+/// ends while fio is at the fourth, and kblockd need not wait for the end of that.
+#[test]
+fn a_program_gives_way_to_kblockd() {
+    let job = "[a]\nioengine=libaio\niodepth=4\ndirect=1\nrw=randread\nsize=1g\nnumber_ios=4\n\
+               filename=/dev/sda\n";
+    let mut e = one_processor("mq-deadline", &[("io_cost_ns", "2000000")], false);
+    e.device.params[0].1 = "5000000".to_owned();
+    e.set("queue_depth", "1").unwrap();
+    let end_us = run(&e, job).outcome.end.ns() / 1000;
+    assert!((22_000..22_500).contains(&end_us), "{end_us}");
+}
+
+/// The kernel provides the pages of a reader's buffer at the first read, fio fills
+/// those of a writer's before.
+#[test]
+fn a_reader_s_buffer_is_provided_when_it_is_used() {
+    let clat = |rw: &str, dir: Ddir| {
+        let job = format!("[a]\nioengine=psync\ndirect=1\nrw={rw}\nbs=64k\nsize=1m\n");
+        let r = run(
+            &one_processor("none", &[("buffer_page_ns", "1000")], false),
+            &job,
+        );
+        let clat = r.job("a").stat.dir(dir).clat.stat;
+        (clat.min, clat.max)
+    };
+    assert_eq!(clat("randread", Ddir::Read), (502_000, 518_000));
+    assert_eq!(clat("write", Ddir::Write), (502_000, 502_000));
+}
+
+#[test]
+fn the_way_to_the_second_io_takes_longer() {
+    let took = |first_call_ns: &str, nr: u32| {
+        let job = format!("[a]\nioengine=psync\ndirect=1\nrw=read\nsize=1m\nnumber_ios={nr}\n");
+        let e = one_processor("none", &[("first_call_ns", first_call_ns)], false);
+        run(&e, &job).outcome.end.ns()
+    };
+    let longer = |nr| took("30000", nr) - took("0", nr);
+    assert_eq!([1, 2, 3].map(longer), [0, 30_000, 30_000]);
+}
+
+#[test]
 fn who_calls_the_driver_copies() {
     let settings = [("driver_copy_ns", "600000")];
     let r = run(&one_processor("none", &settings, false), READ);
@@ -115,9 +185,8 @@ fn a_job_prepares_itself_before_its_first_read() {
                [a]\nfilename=/dev/sda\nsize=1g\n[b]\nfilename=/dev/sda\noffset=2g\nsize=1g\n";
     let started = |kernel: &str| {
         let settings = [
-            ("job_start_ns", "100000"),
+            ("job_start_ns", "260000"),
             ("io_u_setup_ns", "20000"),
-            ("buffer_page_ns", "10000"),
             ("job_setup_ns", "6000000"),
         ];
         let mut e = one_processor("none", &settings, false);
