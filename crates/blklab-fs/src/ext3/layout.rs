@@ -4,12 +4,14 @@
 //!
 //! A block is 4096 bytes, a group 32768 blocks: superblock and descriptors
 //! with room to grow in groups 0, 1 and the powers of 3, 5 and 7, then block
-//! bitmap, inode bitmap, inode table, data. The journal lies in the middle of
-//! the disk, in one piece. The root's block and the four of lost+found are the
-//! first data blocks of group 0. Not laid out: the blocks of the directory that
-//! holds files from before the run.
+//! bitmap, inode bitmap, inode table, data. The root's block and the four of
+//! lost+found are the first data blocks of group 0; the block of pointers to the
+//! room of the descriptors is the next one (`resize_inode`). The journal lies
+//! behind these or in the middle of the disk, in one piece. Not laid out: its
+//! indirect blocks, and the blocks of the directory that holds files from before
+//! the run.
 
-use super::options::ExtOptions;
+use super::options::{ExtOptions, JournalPlace};
 use blklab_types::PAGE_SECTORS;
 use std::ops::Range;
 
@@ -27,6 +29,8 @@ pub(crate) const RESERVED_INODES: u64 = 11;
 pub(crate) const ROOT_INODE: u64 = 1;
 /// Blocks of the root and of lost+found.
 pub(crate) const ROOT_BLOCKS: u64 = 5;
+/// Blocks of pointers of the inode that has the room of the descriptors.
+const RESIZE_BLOCKS: u64 = 1;
 
 /// A volume's fixed places. Blocks are numbered from its start.
 #[derive(Clone, Debug)]
@@ -96,26 +100,30 @@ impl Geometry {
             ));
         }
         if o.journal {
-            g.journal = g.place_journal(journal_blocks);
+            let start = match o.journal_place {
+                JournalPlace::Front => g.first_data(0) + ROOT_BLOCKS + RESIZE_BLOCKS,
+                JournalPlace::Middle => g.first_data(g.middle_group(journal_blocks)),
+            };
+            g.journal = start..g.journal_place(start, journal_blocks - 1) + 1;
             g.journal_blocks = journal_blocks;
         }
         Ok(g)
     }
 
-    /// One piece from the middle of the disk on, in groups without a copy of
-    /// the superblock; its groups' bitmaps and tables stand in between.
-    fn place_journal(&self, blocks: u64) -> Range<u64> {
+    /// The group in the middle of the disk where so many blocks of a journal begin:
+    /// one without a copy of the superblock.
+    fn middle_group(&self, blocks: u64) -> u64 {
         // A group holds fewer than 32768 blocks beside its own tables.
         let more = blocks / (GROUP_BLOCKS / 2);
         let mut group = (self.groups() / 2).min((self.groups() - 1).saturating_sub(more));
         while has_super(group) && group + 1 + more < self.groups() {
             group += 1;
         }
-        let start = self.first_data(group);
-        self.journal_place(start, 0)..self.journal_place(start, blocks - 1) + 1
+        group
     }
 
-    /// The block where block `i` of a journal lies that begins at `start`.
+    /// The block where block `i` of a journal lies that begins at `start`: groups'
+    /// bitmaps and tables stand in between.
     fn journal_place(&self, start: u64, i: u64) -> u64 {
         let (mut at, mut left) = (start, i);
         loop {
@@ -248,6 +256,19 @@ mod tests {
         assert_eq!(g.sector(g.block_bitmap(7)), 1_843_208);
         assert_eq!(g.journal_blocks, 32768);
         assert_eq!(g.journal_block(32767) + 1, g.journal.end);
+    }
+
+    #[test]
+    fn a_journal_in_front_lies_behind_the_first_directories() {
+        // debugfs, `stat <8>`, of a volume of mke2fs 1.47.0 without extents: from
+        // block 1545 on, and in group 1 from 34307 on.
+        let mut o = ExtOptions::new(true, ExtFeatures::of(KernelVersion::v2_6(28)));
+        o.journal_place = JournalPlace::Front;
+        let g = Geometry::new(0..134_217_728, &o).unwrap();
+        assert_eq!(g.journal_block(0), 1545);
+        let in_group_0 = GROUP_BLOCKS - 1545;
+        assert_eq!(g.journal_block(in_group_0 - 1), 32767);
+        assert_eq!(g.journal_block(in_group_0), 34307);
     }
 
     #[test]
