@@ -7,9 +7,9 @@
 //! bitmap, inode bitmap, inode table, data. The root's block and the four of
 //! lost+found are the first data blocks of group 0; the block of pointers to the
 //! room of the descriptors is the next one (`resize_inode`). The journal lies
-//! behind these or in the middle of the disk, in one piece. Not laid out: its
-//! indirect blocks, and the blocks of the directory that holds files from before
-//! the run.
+//! behind these or in the middle of the disk, in one piece. Not laid out: the
+//! indirect blocks of a journal in the middle, and the blocks of the directory that
+//! holds files from before the run.
 
 use super::options::{ExtOptions, JournalPlace};
 use blklab_types::PAGE_SECTORS;
@@ -44,6 +44,7 @@ pub(crate) struct Geometry {
     /// From the journal's first block to its last; groups' tables between them.
     pub(crate) journal: Range<u64>,
     pub(crate) journal_blocks: u64,
+    journal_at: JournalPlace,
 }
 
 /// Blocks of the journal of a disk of so many blocks (mke2fs).
@@ -87,6 +88,7 @@ impl Geometry {
                 .min(POINTERS.saturating_sub(descriptor_blocks)),
             journal: 0..0,
             journal_blocks: 0,
+            journal_at: o.journal_place,
         };
         let needed = if o.journal {
             journal_blocks / (GROUP_BLOCKS / 2) + 2
@@ -125,7 +127,11 @@ impl Geometry {
     /// The block where block `i` of a journal lies that begins at `start`: groups'
     /// bitmaps and tables stand in between.
     fn journal_place(&self, start: u64, i: u64) -> u64 {
-        let (mut at, mut left) = (start, i);
+        let indirect = match self.journal_at {
+            JournalPlace::Front => indirects_up_to(i),
+            JournalPlace::Middle => 0,
+        };
+        let (mut at, mut left) = (start, i + indirect);
         loop {
             let group = at / GROUP_BLOCKS;
             let room = Geometry::group_start(group + 1) - at;
@@ -222,6 +228,12 @@ pub(crate) fn leaf_index(page: u64) -> Option<u64> {
     Some(page.checked_sub(DIRECT)? / POINTERS)
 }
 
+/// Indirect blocks of a file of less than 4 GiB that lie before this page, where
+/// each lies just before what it points to.
+fn indirects_up_to(page: u64) -> u64 {
+    leaf_index(page).map_or(0, |leaf| 1 + leaf + u64::from(leaf > 0))
+}
+
 /// Indirect blocks that a growing file needs just before this page.
 pub(crate) fn new_indirects(page: u64) -> u64 {
     let Some(leaf) = leaf_index(page) else {
@@ -260,15 +272,25 @@ mod tests {
 
     #[test]
     fn a_journal_in_front_lies_behind_the_first_directories() {
-        // debugfs, `stat <8>`, of a volume of mke2fs 1.47.0 without extents: from
-        // block 1545 on, and in group 1 from 34307 on.
+        // debugfs, `stat <8>`, of a volume of mke2fs 1.47.0 without extents.
         let mut o = ExtOptions::new(true, ExtFeatures::of(KernelVersion::v2_6(28)));
         o.journal_place = JournalPlace::Front;
         let g = Geometry::new(0..134_217_728, &o).unwrap();
-        assert_eq!(g.journal_block(0), 1545);
-        let in_group_0 = GROUP_BLOCKS - 1545;
-        assert_eq!(g.journal_block(in_group_0 - 1), 32767);
-        assert_eq!(g.journal_block(in_group_0), 34307);
+        for (block, place) in [
+            (0, 1545),
+            (11, 1556),
+            (12, 1558),
+            (1035, 2581),
+            (1036, 2584),
+            (2060, 3609),
+            (31190, 32767),
+            (31191, 34307),
+            (31756, 34873),
+            (32767, 35884),
+        ] {
+            assert_eq!(g.journal_block(block), place, "block {block}");
+        }
+        assert_eq!(g.journal, 1545..35885);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::machine::{Machine, Served};
 use crate::write::dd;
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{ExtFeatures, ExtOptions, Filesystem};
-use blklab_pagecache::{Atime, Config, Features, PageCache};
+use blklab_pagecache::{Atime, Config, Features, PageCache, Runtime};
 use blklab_types::{BioFlags, Op, Time};
 use std::cell::Cell;
 use std::rc::Rc;
