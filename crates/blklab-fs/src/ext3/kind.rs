@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ext2 and ext3.
 
-use super::options::CHANGES;
+use super::options::{CHANGES, JournalPlace};
 use super::{ExtFeatures, ExtOptions};
 use crate::jbd::{Barrier, CommitSync, DataMode};
 use crate::kind::{
@@ -40,6 +40,7 @@ pub(crate) const EXT3: Kind<ExtOptions> = Kind {
         INODE_RATIO,
         DIR_INDEX,
         JOURNAL_BLOCKS,
+        JOURNAL_PLACE,
         COMMIT_S,
         ATIME,
         words(
@@ -62,6 +63,12 @@ const DATA: MountOption = words(
     &["ordered", "writeback", "journal"],
     "ordered; writeback in 2.6.30 to 2.6.35",
     "what is written before a transaction commits",
+);
+const JOURNAL_PLACE: MountOption = words(
+    "journal_place",
+    &["front", "middle"],
+    "middle",
+    "where mke2fs put the journal: front before 1.41.1 (September 2008)",
 );
 const INODE_RATIO: MountOption = numbers(
     "inode_ratio",
@@ -125,6 +132,11 @@ fn options(m: &Mounting<'_>, journal: bool) -> ExtOptions {
     o.dir_index = m.flag("dir_index", true);
     o.seed = m.seed;
     o.journal_blocks = m.number("journal_blocks");
+    o.journal_place = match m.option("journal_place") {
+        Some("front") => JournalPlace::Front,
+        Some("middle") => JournalPlace::Middle,
+        _ => o.journal_place,
+    };
     o.commit_s = number("commit_s", o.commit_s);
     let last_group = (m.sectors / GROUP_SECTORS).saturating_sub(1);
     o.directory_group = number("directory_group", DIRECTORY_GROUP.min(last_group) as u32);

@@ -4,12 +4,14 @@
 //!
 //! A block is 4096 bytes, a group 32768 blocks: superblock and descriptors
 //! with room to grow in groups 0, 1 and the powers of 3, 5 and 7, then block
-//! bitmap, inode bitmap, inode table, data. The journal lies in the middle of
-//! the disk, in one piece. The root's block and the four of lost+found are the
-//! first data blocks of group 0. Not laid out: the blocks of the directory that
+//! bitmap, inode bitmap, inode table, data. The root's block and the four of
+//! lost+found are the first data blocks of group 0; the block of pointers to the
+//! room of the descriptors is the next one (`resize_inode`). The journal lies
+//! behind these or in the middle of the disk, in one piece. Not laid out: the
+//! indirect blocks of a journal in the middle, and the blocks of the directory that
 //! holds files from before the run.
 
-use super::options::ExtOptions;
+use super::options::{ExtOptions, JournalPlace};
 use blklab_types::PAGE_SECTORS;
 use std::ops::Range;
 
@@ -27,6 +29,8 @@ pub(crate) const RESERVED_INODES: u64 = 11;
 pub(crate) const ROOT_INODE: u64 = 1;
 /// Blocks of the root and of lost+found.
 pub(crate) const ROOT_BLOCKS: u64 = 5;
+/// Blocks of pointers of the inode that has the room of the descriptors.
+const RESIZE_BLOCKS: u64 = 1;
 
 /// A volume's fixed places. Blocks are numbered from its start.
 #[derive(Clone, Debug)]
@@ -40,6 +44,7 @@ pub(crate) struct Geometry {
     /// From the journal's first block to its last; groups' tables between them.
     pub(crate) journal: Range<u64>,
     pub(crate) journal_blocks: u64,
+    journal_at: JournalPlace,
 }
 
 /// Blocks of the journal of a disk of so many blocks (mke2fs).
@@ -83,6 +88,7 @@ impl Geometry {
                 .min(POINTERS.saturating_sub(descriptor_blocks)),
             journal: 0..0,
             journal_blocks: 0,
+            journal_at: o.journal_place,
         };
         let needed = if o.journal {
             journal_blocks / (GROUP_BLOCKS / 2) + 2
@@ -96,28 +102,36 @@ impl Geometry {
             ));
         }
         if o.journal {
-            g.journal = g.place_journal(journal_blocks);
+            let start = match o.journal_place {
+                JournalPlace::Front => g.first_data(0) + ROOT_BLOCKS + RESIZE_BLOCKS,
+                JournalPlace::Middle => g.first_data(g.middle_group(journal_blocks)),
+            };
+            g.journal = start..g.journal_place(start, journal_blocks - 1) + 1;
             g.journal_blocks = journal_blocks;
         }
         Ok(g)
     }
 
-    /// One piece from the middle of the disk on, in groups without a copy of
-    /// the superblock; its groups' bitmaps and tables stand in between.
-    fn place_journal(&self, blocks: u64) -> Range<u64> {
+    /// The group in the middle of the disk where so many blocks of a journal begin:
+    /// one without a copy of the superblock.
+    fn middle_group(&self, blocks: u64) -> u64 {
         // A group holds fewer than 32768 blocks beside its own tables.
         let more = blocks / (GROUP_BLOCKS / 2);
         let mut group = (self.groups() / 2).min((self.groups() - 1).saturating_sub(more));
         while has_super(group) && group + 1 + more < self.groups() {
             group += 1;
         }
-        let start = self.first_data(group);
-        self.journal_place(start, 0)..self.journal_place(start, blocks - 1) + 1
+        group
     }
 
-    /// The block where block `i` of a journal lies that begins at `start`.
+    /// The block where block `i` of a journal lies that begins at `start`: groups'
+    /// bitmaps and tables stand in between.
     fn journal_place(&self, start: u64, i: u64) -> u64 {
-        let (mut at, mut left) = (start, i);
+        let indirect = match self.journal_at {
+            JournalPlace::Front => indirects_up_to(i),
+            JournalPlace::Middle => 0,
+        };
+        let (mut at, mut left) = (start, i + indirect);
         loop {
             let group = at / GROUP_BLOCKS;
             let room = Geometry::group_start(group + 1) - at;
@@ -214,6 +228,12 @@ pub(crate) fn leaf_index(page: u64) -> Option<u64> {
     Some(page.checked_sub(DIRECT)? / POINTERS)
 }
 
+/// Indirect blocks of a file of less than 4 GiB that lie before this page, where
+/// each lies just before what it points to.
+fn indirects_up_to(page: u64) -> u64 {
+    leaf_index(page).map_or(0, |leaf| 1 + leaf + u64::from(leaf > 0))
+}
+
 /// Indirect blocks that a growing file needs just before this page.
 pub(crate) fn new_indirects(page: u64) -> u64 {
     let Some(leaf) = leaf_index(page) else {
@@ -248,6 +268,29 @@ mod tests {
         assert_eq!(g.sector(g.block_bitmap(7)), 1_843_208);
         assert_eq!(g.journal_blocks, 32768);
         assert_eq!(g.journal_block(32767) + 1, g.journal.end);
+    }
+
+    #[test]
+    fn a_journal_in_front_lies_behind_the_first_directories() {
+        // debugfs, `stat <8>`, of a volume of mke2fs 1.47.0 without extents.
+        let mut o = ExtOptions::new(true, ExtFeatures::of(KernelVersion::v2_6(28)));
+        o.journal_place = JournalPlace::Front;
+        let g = Geometry::new(0..134_217_728, &o).unwrap();
+        for (block, place) in [
+            (0, 1545),
+            (11, 1556),
+            (12, 1558),
+            (1035, 2581),
+            (1036, 2584),
+            (2060, 3609),
+            (31190, 32767),
+            (31191, 34307),
+            (31756, 34873),
+            (32767, 35884),
+        ] {
+            assert_eq!(g.journal_block(block), place, "block {block}");
+        }
+        assert_eq!(g.journal, 1545..35885);
     }
 
     #[test]

@@ -40,7 +40,7 @@ mod writeout;
 pub(crate) use kind::{EXT2, EXT3};
 pub use layout::default_journal_blocks;
 pub(crate) use layout::has_super;
-pub use options::{ExtFeatures, ExtOptions};
+pub use options::{ExtFeatures, ExtOptions, JournalPlace};
 
 use crate::jbd::{Journal, Journalled};
 use crate::mount::{PerFile, Shared};

@@ -108,6 +108,16 @@ pub(super) const CHANGES: &[Change] = &[
     },
 ];
 
+/// Where mke2fs puts the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalPlace {
+    /// The first free blocks of the volume: up to e2fsprogs 1.41.0, and again by
+    /// 1.47.0, where files have no extents.
+    Front,
+    /// From a group in the middle on: from 1.41.1 (September 2008).
+    Middle,
+}
+
 /// A volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtOptions {
@@ -133,6 +143,8 @@ pub struct ExtOptions {
     pub seed: u64,
     /// Blocks of the journal; by the size of the disk if not given.
     pub journal_blocks: Option<u64>,
+    /// Where it lies.
+    pub journal_place: JournalPlace,
     /// Seconds between commits.
     pub commit_s: u32,
     /// The block group of the directory that holds the files from before the
@@ -157,6 +169,7 @@ impl ExtOptions {
             dir_index: true,
             seed: 0,
             journal_blocks: None,
+            journal_place: JournalPlace::Middle,
             commit_s: 5,
             directory_group: 0,
             creator_pid: 1000,

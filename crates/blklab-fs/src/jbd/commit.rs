@@ -273,12 +273,12 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         }
         self.wait_ordered_inodes(files).await;
         self.host.finish_plug();
-        let mut at = revoke_blocks;
-        for batch in blocks.chunks(per_descriptor) {
-            at += 1;
-            for block in batch {
+        // From the last to the first, so that it is woken less often.
+        let mut at = nth;
+        for batch in blocks.chunks(per_descriptor).rev() {
+            for block in batch.iter().rev() {
+                at -= 1;
                 self.wait_log(at).await;
-                at += 1;
                 self.waking(|s, wake| {
                     let j = s.journal();
                     if let Some(b) = j.buffers.get_mut(block)
@@ -288,8 +288,10 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
                     }
                 });
             }
+            // Its descriptor.
+            at -= 1;
         }
-        for descriptor in descriptors {
+        for descriptor in descriptors.into_iter().rev() {
             self.wait_log(descriptor).await;
         }
         nth as u64

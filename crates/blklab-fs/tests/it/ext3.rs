@@ -5,8 +5,10 @@ use crate::machine::{Machine, Served};
 use crate::write::dd;
 use crate::{DISK, MIB, boot_on};
 use blklab_fs::{ExtFeatures, ExtOptions, Filesystem};
-use blklab_pagecache::{Atime, Config, Features, PageCache};
+use blklab_pagecache::{Atime, Config, Features, PageCache, Runtime};
 use blklab_types::{BioFlags, Op, Time};
+use std::cell::Cell;
+use std::rc::Rc;
 
 const SECONDS: u64 = 1_000_000_000;
 /// Sectors of the volume: 8 GiB.
@@ -168,6 +170,53 @@ fn reading_changes_the_access_time_once_a_second() {
         let journal = log.iter().filter(|s| in_journal(s)).count();
         assert_eq!(journal, 3 * commits, "{rule:?}: descriptor, inode, commit");
     }
+}
+
+/// kjournald waits for the blocks of the log from the last to the first, and gives
+/// each back when it has come to it.
+#[test]
+fn a_block_in_the_log_is_given_back_once_those_behind_it_have_arrived() {
+    let (machine, cache) = mount(true, |o| o.atime = Atime::Strict);
+    // 16 inodes share a block; one of each block is read.
+    let files: Vec<_> = (0..320)
+        .map(|_| cache.create_laid_out(4096).expect("space"))
+        .collect();
+    let fds: Vec<_> = files
+        .iter()
+        .step_by(16)
+        .map(|f| cache.open(*f, false).expect("it exists"))
+        .collect();
+    let first = fds[0];
+    let c = cache.clone();
+    machine.task("read", async move {
+        for fd in fds {
+            c.read(fd, 0, 4096).await.expect("no errors");
+        }
+    });
+    let mut now = 0;
+    while !machine.log().iter().any(in_journal) {
+        now += SECONDS / 1000;
+        machine.run_until(&cache, Time(now));
+    }
+    let again = Rc::new(Cell::new(Time::ZERO));
+    let (c, m, end) = (cache.clone(), machine.clone(), Rc::clone(&again));
+    machine.task("read again", async move {
+        c.read(first, 0, 4096).await.expect("no errors");
+        end.set(m.now());
+    });
+    machine.run_until(&cache, Time(8 * SECONDS));
+    let log = machine.log();
+    let journal: Vec<&Served> = log.iter().filter(|s| in_journal(s)).collect();
+    // A descriptor, 20 or 21 blocks of inodes, the commit block.
+    let (commit, blocks) = journal.split_last().expect("a commit");
+    assert!((21..=22).contains(&blocks.len()), "{}", blocks.len());
+    let arrived = blocks.last().expect("a block").done;
+    assert!(blocks[2].done < arrived, "one after the other");
+    assert!(
+        (arrived..commit.done).contains(&again.get()),
+        "{:?} is not when the last one arrived, {arrived:?}",
+        again.get()
+    );
 }
 
 #[test]
