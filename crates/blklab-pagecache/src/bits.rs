@@ -181,10 +181,13 @@ impl Words {
         if run.is_empty() {
             return 0;
         }
-        let chunks = run.end.div_ceil(BITS * CHUNK as u64) as usize;
+        let chunks = ((run.end - 1) / (BITS * CHUNK as u64)) as usize + 1;
         if self.chunks.len() < chunks {
             self.chunks.resize_with(chunks, || None);
             self.summary.resize(chunks, 0);
+        }
+        if run.end - run.start == 1 {
+            return self.set_page(run.start);
         }
         let mut added = 0;
         for i in words_of(&run) {
@@ -198,8 +201,46 @@ impl Words {
         added
     }
 
+    /// Adds a page of a chunk that has its place; returns 1 if it is new.
+    #[inline]
+    fn set_page(&mut self, page: u64) -> u64 {
+        let (i, bit) = ((page / BITS) as usize, 1 << (page % BITS));
+        let chunk = self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
+        let word = &mut chunk[i % CHUNK];
+        let added = u64::from(*word & bit == 0);
+        *word |= bit;
+        self.summary[i / CHUNK] |= 1 << (i % CHUNK);
+        self.count += added;
+        added
+    }
+
+    /// Removes a page; returns 1 if it was there.
+    #[inline]
+    fn clear_page(&mut self, page: u64) -> u64 {
+        let (i, bit) = ((page / BITS) as usize, 1 << (page % BITS));
+        let Some(Some(chunk)) = self.chunks.get_mut(i / CHUNK) else {
+            return 0;
+        };
+        let word = &mut chunk[i % CHUNK];
+        if *word & bit == 0 {
+            return 0;
+        }
+        *word &= !bit;
+        if *word == 0 {
+            self.summary[i / CHUNK] &= !(1 << (i % CHUNK));
+        }
+        self.count -= 1;
+        1
+    }
+
     /// Removes a run of pages; returns how many were there.
     fn clear(&mut self, run: Range<u64>) -> u64 {
+        if self.count == 0 {
+            return 0;
+        }
+        if run.end.wrapping_sub(run.start) == 1 {
+            return self.clear_page(run.start);
+        }
         let run = run.start..run.end.min(self.limit());
         let words = words_of(&run);
         let (mut removed, mut from) = (0, words.start);
@@ -362,7 +403,7 @@ mod tests {
         };
         for _ in 0..2000 {
             let start = draw(pages);
-            let run = start..start + draw(longest);
+            let run = start..start + if draw(2) == 0 { 1 } else { draw(longest) };
             match draw(3) {
                 0 => {
                     let added = run.clone().filter(|p| plain.insert(*p)).count() as u64;

@@ -167,11 +167,7 @@ impl<H: Runtime> PageCache<H> {
 
     /// Gives up the lock of a page.
     pub(crate) fn unlock_page(&self, id: FileId, page: u64) {
-        self.waking(|s, wake| {
-            let file = s.file(id);
-            file.locked.clear(page..page + 1);
-            file.take_waiters(&(page..page + 1), WaitFor::Unlock, wake);
-        });
+        self.waking(|s, wake| s.unlock_page(id, page, wake));
     }
 
     /// Takes the inode's mutex (`i_mutex`, later `i_rwsem`).

@@ -151,6 +151,18 @@ impl Array {
         }
     }
 
+    /// A write of a mirror arrives and goes on: its submitter passes nothing to a member.
+    /// Of other bios it takes none; says whether it took this one.
+    pub fn take_write(&mut self, cx: &mut Cx<'_>, bio: Bio) -> bool {
+        if self.config.level != Level::Raid1 || bio.op == Op::Read {
+            return false;
+        }
+        let mut entry = self.enter(bio);
+        let part = self.next(cx, &mut entry);
+        assert!(part.is_none(), "the thread submits a mirror's writes");
+        true
+    }
+
     /// RAID 0 refuses barriers; RAID 1 passes them on.
     fn barriers_supported(&self) -> bool {
         self.config.level == Level::Raid1 && self.config.members_order_writes

@@ -17,7 +17,7 @@
 //! Left out: quotas and reserved blocks, extending a window for an indirect
 //! block at its very end.
 
-use super::bitmap::{GroupBits, next_clear, next_usable, taken};
+use super::bitmap::{GroupBits, next_clear, next_taken, next_usable, taken};
 use super::inodes::FreeBlocks;
 use super::layout::{GROUP_BLOCKS, Geometry};
 use blklab_pagecache::FileId;
@@ -190,6 +190,40 @@ impl Space {
         }
         let mut others = others;
         others.find_map(|group| take(self, None, group, None))
+    }
+
+    /// How many free blocks lie in a file's window from the goal on, without a gap, at
+    /// most so many: [`Space::allocate`] would give one after another.
+    pub(super) fn free_ahead(
+        &mut self,
+        geometry: &Geometry,
+        window: &Window,
+        goal: u64,
+        most: u64,
+    ) -> u64 {
+        let group = self.group_of(goal);
+        if goal / GROUP_BLOCKS != group || !window.holds(group, Some(goal)) {
+            return 0;
+        }
+        let most = most.min(self.free[group as usize]);
+        let first = Geometry::group_start(group);
+        let last = window.blocks().end.min(first + GROUP_BLOCKS) - first;
+        let (from, bits) = (goal - first, self.bits(geometry, group));
+        next_taken(bits, from, last.min(from + most)) - from
+    }
+
+    /// A file takes these blocks, which lie free in its window.
+    pub(super) fn take_ahead(&mut self, window: &mut Window, blocks: &Range<u64>) {
+        let (group, nr) = (blocks.start / GROUP_BLOCKS, blocks.end - blocks.start);
+        let bits = self.groups[group as usize].as_mut();
+        let bits = bits.expect("who looked for free blocks has made the bitmap");
+        for block in blocks.clone() {
+            let at = block % GROUP_BLOCKS;
+            bits[(at / 64) as usize] |= 1 << (at % 64);
+        }
+        self.free[group as usize] -= nr;
+        self.nr_free -= nr;
+        window.hits += nr as u16;
     }
 
     /// A block of a group as near behind the goal as can be, whatever windows say
