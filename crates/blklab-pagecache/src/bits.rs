@@ -45,7 +45,15 @@ impl PageBits {
     }
 
     /// Adds a run of pages; returns how many are new.
+    #[inline]
     pub fn set(&mut self, run: Range<u64>) -> u64 {
+        match self {
+            PageBits::Words(words) if is_page(&run) => words.set_page(run.start),
+            _ => self.set_run(run),
+        }
+    }
+
+    fn set_run(&mut self, run: Range<u64>) -> u64 {
         if let PageBits::Word(word) = self {
             if run.is_empty() {
                 return 0;
@@ -65,7 +73,17 @@ impl PageBits {
     }
 
     /// Removes a run of pages; returns how many were there.
+    #[inline]
     pub fn clear(&mut self, run: Range<u64>) -> u64 {
+        match self {
+            PageBits::Word(0) => 0,
+            PageBits::Words(words) if words.count == 0 => 0,
+            PageBits::Words(words) if is_page(&run) => words.clear_page(run.start),
+            _ => self.clear_run(run),
+        }
+    }
+
+    fn clear_run(&mut self, run: Range<u64>) -> u64 {
         match self {
             PageBits::Word(word) => {
                 let run = run.start..run.end.min(BITS);
@@ -181,14 +199,7 @@ impl Words {
         if run.is_empty() {
             return 0;
         }
-        let chunks = ((run.end - 1) / (BITS * CHUNK as u64)) as usize + 1;
-        if self.chunks.len() < chunks {
-            self.chunks.resize_with(chunks, || None);
-            self.summary.resize(chunks, 0);
-        }
-        if run.end - run.start == 1 {
-            return self.set_page(run.start);
-        }
+        self.make_chunk(run.end - 1);
         let mut added = 0;
         for i in words_of(&run) {
             let chunk = self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
@@ -201,9 +212,19 @@ impl Words {
         added
     }
 
-    /// Adds a page of a chunk that has its place; returns 1 if it is new.
+    /// Makes places for the chunks up to a page's.
     #[inline]
+    fn make_chunk(&mut self, page: u64) {
+        let chunks = (page / (BITS * CHUNK as u64)) as usize + 1;
+        if self.chunks.len() < chunks {
+            self.chunks.resize_with(chunks, || None);
+            self.summary.resize(chunks, 0);
+        }
+    }
+
+    /// Adds a page; returns 1 if it is new.
     fn set_page(&mut self, page: u64) -> u64 {
+        self.make_chunk(page);
         let (i, bit) = ((page / BITS) as usize, 1 << (page % BITS));
         let chunk = self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
         let word = &mut chunk[i % CHUNK];
@@ -215,7 +236,6 @@ impl Words {
     }
 
     /// Removes a page; returns 1 if it was there.
-    #[inline]
     fn clear_page(&mut self, page: u64) -> u64 {
         let (i, bit) = ((page / BITS) as usize, 1 << (page % BITS));
         let Some(Some(chunk)) = self.chunks.get_mut(i / CHUNK) else {
@@ -235,12 +255,6 @@ impl Words {
 
     /// Removes a run of pages; returns how many were there.
     fn clear(&mut self, run: Range<u64>) -> u64 {
-        if self.count == 0 {
-            return 0;
-        }
-        if run.end.wrapping_sub(run.start) == 1 {
-            return self.clear_page(run.start);
-        }
         let run = run.start..run.end.min(self.limit());
         let words = words_of(&run);
         let (mut removed, mut from) = (0, words.start);
@@ -331,6 +345,12 @@ impl PartialEq for Words {
 }
 
 impl Eq for Words {}
+
+/// Whether a run is one page.
+#[inline]
+fn is_page(run: &Range<u64>) -> bool {
+    run.end.wrapping_sub(run.start) == 1
+}
 
 /// The words that a run touches.
 fn words_of(run: &Range<u64>) -> Range<usize> {

@@ -209,8 +209,8 @@ impl<H: Runtime> PageCache<H> {
 
     /// Spends processor time for pages that are written to the disk.
     pub(crate) async fn spend_writing(&self, op: Op, pages: u64) {
-        if op == Op::Write {
-            let each = self.config.writeout_cost.ns();
+        let each = self.config.writeout_cost.ns();
+        if op == Op::Write && each > 0 {
             let cost = Span(each.saturating_mul(pages));
             self.spend_in_pieces(cost, pages.div_ceil(BATCH)).await;
         }

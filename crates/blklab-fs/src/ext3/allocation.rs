@@ -431,6 +431,48 @@ mod tests {
     }
 
     #[test]
+    fn blocks_taken_ahead_are_those_that_come_one_by_one() {
+        let (g, mut one_by_one) = volume();
+        let first = coloured_goal(4, 0) + 4000;
+        // Another file's blocks lie in the way.
+        for at in [300, 301, 5000, 7777, 7790] {
+            assert_eq!(
+                one_by_one.without_window(&g, 4, Some(first + at)),
+                Some(first + at)
+            );
+        }
+        let mut ahead = one_by_one.clone();
+        let (mut own, mut others) = (Window::default(), Window::default());
+        let (mut last, mut nr_ahead) = (first, 0);
+        while last < Geometry::group_start(6) {
+            let most = last % 100 + 1;
+            let nr = ahead.free_ahead(&g, &others, last + 1, most);
+            assert!(nr <= most);
+            let blocks = if nr > 0 {
+                ahead.take_ahead(&mut others, &(last + 1..last + 1 + nr));
+                nr_ahead += nr;
+                last + 1..last + 1 + nr
+            } else {
+                let block = ahead.allocate(&g, FileId(0), Some(&mut others), last + 1);
+                block.unwrap()..block.unwrap() + 1
+            };
+            for block in blocks.clone() {
+                let place = one_by_one.allocate(&g, FileId(0), Some(&mut own), last + 1);
+                assert_eq!(place, Some(block));
+                last = block;
+            }
+            let state = |w: &Window| (w.start, w.end, w.goal_size, w.hits);
+            assert_eq!(state(&own), state(&others));
+            assert_eq!(
+                (one_by_one.nr_free, &one_by_one.free),
+                (ahead.nr_free, &ahead.free)
+            );
+        }
+        assert_eq!(one_by_one.groups, ahead.groups);
+        assert!(nr_ahead > 30_000, "{nr_ahead}");
+    }
+
+    #[test]
     fn a_directory_takes_a_free_block_just_before_a_free_byte() {
         let (g, mut space) = volume();
         let mut window = Window::default();

@@ -32,6 +32,11 @@ impl Analyst {
         }
     }
 
+    /// Whether anything is made of events.
+    pub(super) fn is_told(&self) -> bool {
+        !matches!(self, Analyst::Here(Analysis::Nothing))
+    }
+
     /// The next events, and messages of the scheduler, whose texts tell nobody anything.
     pub(super) fn events(&mut self, events: &[Event]) {
         match self {
