@@ -99,6 +99,22 @@ mod tests {
         run(&Planner::new(&sim).plan(&e).unwrap(), options).unwrap()
     }
 
+    /// Where nothing is made of events, somebody else may read them.
+    #[test]
+    fn events_are_there_for_whoever_reads_them() {
+        let kept = |collect| {
+            let options = RunOptions {
+                collect,
+                keep_events: true,
+                ..RunOptions::default()
+            };
+            output("[a]\nrw=read\nsize=64k\n", "none", &options).events
+        };
+        let all = kept(Collect::Statistics);
+        assert!(!all.is_empty());
+        assert_eq!(kept(Collect::Watches), all);
+    }
+
     /// Several batches, few events, messages of the scheduler, names of processes.
     #[test]
     fn what_comes_out_is_the_same_on_either_side() {
