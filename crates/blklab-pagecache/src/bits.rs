@@ -45,7 +45,15 @@ impl PageBits {
     }
 
     /// Adds a run of pages; returns how many are new.
+    #[inline]
     pub fn set(&mut self, run: Range<u64>) -> u64 {
+        match self {
+            PageBits::Words(words) if is_page(&run) => words.set_page(run.start),
+            _ => self.set_run(run),
+        }
+    }
+
+    fn set_run(&mut self, run: Range<u64>) -> u64 {
         if let PageBits::Word(word) = self {
             if run.is_empty() {
                 return 0;
@@ -65,7 +73,17 @@ impl PageBits {
     }
 
     /// Removes a run of pages; returns how many were there.
+    #[inline]
     pub fn clear(&mut self, run: Range<u64>) -> u64 {
+        match self {
+            PageBits::Word(0) => 0,
+            PageBits::Words(words) if words.count == 0 => 0,
+            PageBits::Words(words) if is_page(&run) => words.clear_page(run.start),
+            _ => self.clear_run(run),
+        }
+    }
+
+    fn clear_run(&mut self, run: Range<u64>) -> u64 {
         match self {
             PageBits::Word(word) => {
                 let run = run.start..run.end.min(BITS);
@@ -181,11 +199,7 @@ impl Words {
         if run.is_empty() {
             return 0;
         }
-        let chunks = run.end.div_ceil(BITS * CHUNK as u64) as usize;
-        if self.chunks.len() < chunks {
-            self.chunks.resize_with(chunks, || None);
-            self.summary.resize(chunks, 0);
-        }
+        self.make_chunk(run.end - 1);
         let mut added = 0;
         for i in words_of(&run) {
             let chunk = self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
@@ -196,6 +210,47 @@ impl Words {
         }
         self.count += added;
         added
+    }
+
+    /// Makes places for the chunks up to a page's.
+    #[inline]
+    fn make_chunk(&mut self, page: u64) {
+        let chunks = (page / (BITS * CHUNK as u64)) as usize + 1;
+        if self.chunks.len() < chunks {
+            self.chunks.resize_with(chunks, || None);
+            self.summary.resize(chunks, 0);
+        }
+    }
+
+    /// Adds a page; returns 1 if it is new.
+    fn set_page(&mut self, page: u64) -> u64 {
+        self.make_chunk(page);
+        let (i, bit) = ((page / BITS) as usize, 1 << (page % BITS));
+        let chunk = self.chunks[i / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]));
+        let word = &mut chunk[i % CHUNK];
+        let added = u64::from(*word & bit == 0);
+        *word |= bit;
+        self.summary[i / CHUNK] |= 1 << (i % CHUNK);
+        self.count += added;
+        added
+    }
+
+    /// Removes a page; returns 1 if it was there.
+    fn clear_page(&mut self, page: u64) -> u64 {
+        let (i, bit) = ((page / BITS) as usize, 1 << (page % BITS));
+        let Some(Some(chunk)) = self.chunks.get_mut(i / CHUNK) else {
+            return 0;
+        };
+        let word = &mut chunk[i % CHUNK];
+        if *word & bit == 0 {
+            return 0;
+        }
+        *word &= !bit;
+        if *word == 0 {
+            self.summary[i / CHUNK] &= !(1 << (i % CHUNK));
+        }
+        self.count -= 1;
+        1
     }
 
     /// Removes a run of pages; returns how many were there.
@@ -291,6 +346,12 @@ impl PartialEq for Words {
 
 impl Eq for Words {}
 
+/// Whether a run is one page.
+#[inline]
+fn is_page(run: &Range<u64>) -> bool {
+    run.end.wrapping_sub(run.start) == 1
+}
+
 /// The words that a run touches.
 fn words_of(run: &Range<u64>) -> Range<usize> {
     if run.is_empty() {
@@ -362,7 +423,7 @@ mod tests {
         };
         for _ in 0..2000 {
             let start = draw(pages);
-            let run = start..start + draw(longest);
+            let run = start..start + if draw(2) == 0 { 1 } else { draw(longest) };
             match draw(3) {
                 0 => {
                     let added = run.clone().filter(|p| plain.insert(*p)).count() as u64;

@@ -9,7 +9,7 @@ use crate::cache::PageCache;
 use crate::file::{FileId, WaitFor};
 use crate::ops::Host;
 use crate::state::{BioWork, State};
-use blklab_types::{Bio, BioFlags, Jiffies, Op, PAGE_SECTORS};
+use blklab_types::{Bio, BioFlags, BioKey, Jiffies, Op, PAGE_SECTORS, TaskId};
 use std::ops::Range;
 
 /// A page whose one buffer is meant.
@@ -26,6 +26,22 @@ pub enum Taken {
     Busy,
     /// It is locked, to be written.
     Write,
+}
+
+/// What becomes of a locked page that is to be written through its buffer.
+enum FullPage {
+    /// Somebody writes its buffer: it waits.
+    Busy,
+    /// It stays dirty, for the same reason.
+    PutBack,
+    /// Nothing: its buffer is clean.
+    Clean,
+    /// It is written by this bio.
+    Write {
+        sector: u64,
+        bio: BioKey,
+        group: u16,
+    },
 }
 
 /// How the end of many writes is waited for, from the last on.
@@ -89,6 +105,70 @@ impl State {
             file.uptodate.set(run.clone());
             self.lru.add(id, run);
         }
+    }
+
+    /// Locks a dirty page that is about to be written through its buffer, and makes
+    /// it clean (`clear_page_dirty_for_io`).
+    pub fn lock_for_write(&mut self, id: FileId, page: u64) {
+        let run = page..page + 1;
+        let file = &mut self.files[id.idx()];
+        file.locked.set(run.clone());
+        self.nr_dirty -= file.dirty.clear(run.clone());
+        file.marker.clear(run);
+    }
+
+    /// Gives up the lock of a page.
+    pub(crate) fn unlock_page(&mut self, id: FileId, page: u64, wake: &mut Vec<TaskId>) {
+        let file = &mut self.files[id.idx()];
+        file.locked.clear(page..page + 1);
+        file.take_waiters(&(page..page + 1), WaitFor::Unlock, wake);
+    }
+
+    /// Takes a locked page to write it through its buffer, and unlocks it unless it
+    /// has to wait.
+    fn take_full_page(
+        &mut self,
+        id: FileId,
+        page: u64,
+        nonblocking: bool,
+        wake: &mut Vec<TaskId>,
+    ) -> FullPage {
+        let run = page..page + 1;
+        let file = &mut self.files[id.idx()];
+        let next = if file.buffers.locked.test(page) {
+            if !nonblocking {
+                return FullPage::Busy;
+            }
+            self.nr_dirty += file.dirty.set(run);
+            file.inode_dirty = true;
+            FullPage::PutBack
+        } else if file.buffers.dirty.clear(run.clone()) == 0 {
+            // The journal has written it already.
+            self.count_completions(1);
+            FullPage::Clean
+        } else {
+            let started = file.writeback.set(run.clone());
+            assert!(
+                started == 1,
+                "page {page} of {id:?} is written twice at a time"
+            );
+            let group = file.charged_to();
+            self.nr_writeback += 1;
+            self.stats.pages_written += 1;
+            self.stats.write_bios += 1;
+            let work = BioWork::Pages {
+                op: Op::Write,
+                file: id,
+                run,
+            };
+            FullPage::Write {
+                sector: self.sector_of((id, page)),
+                bio: self.bios.insert(work),
+                group,
+            }
+        };
+        self.unlock_page(id, page, wake);
+        next
     }
 
     /// The sector of a page that has its place.
@@ -176,15 +256,9 @@ impl<H: Host> PageCache<H> {
     }
 
     /// Locks a dirty page that is about to be written through its buffer, and makes
-    /// it clean (`clear_page_dirty_for_io`).
+    /// it clean ([`State::lock_for_write`]).
     pub fn lock_for_write(&self, id: FileId, page: u64) {
-        let run = page..page + 1;
-        self.with(|s| {
-            let file = &mut s.files[id.idx()];
-            file.locked.set(run.clone());
-            s.nr_dirty -= file.dirty.clear(run.clone());
-            file.marker.clear(run);
-        });
+        self.with(|s| s.lock_for_write(id, page));
     }
 
     /// Writes a locked page, a bio for its buffer, and unlocks it
@@ -197,53 +271,23 @@ impl<H: Host> PageCache<H> {
         flags: BioFlags,
         nonblocking: bool,
     ) -> bool {
-        let run = page..page + 1;
-        let mut put_back = false;
-        while self.with(|s| s.file(id).buffers.locked.test(page)) {
-            if nonblocking {
-                put_back = true;
-                break;
+        let mut next = FullPage::Busy;
+        loop {
+            self.waking(|s, wake| next = s.take_full_page(id, page, nonblocking, wake));
+            match next {
+                FullPage::Busy => self.wait_buffer(id, page).await,
+                FullPage::PutBack => return true,
+                FullPage::Clean => return false,
+                FullPage::Write { sector, bio, group } => {
+                    self.spend_writing(Op::Write, 1).await;
+                    self.submit_bio(Bio {
+                        group,
+                        ..self.new_bio(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
+                    })
+                    .await;
+                    return false;
+                }
             }
-            self.wait_buffer(id, page).await;
         }
-        let place = self.with(|s| {
-            let file = &mut s.files[id.idx()];
-            if put_back {
-                s.nr_dirty += file.dirty.set(run.clone());
-                file.inode_dirty = true;
-                return None;
-            }
-            if file.buffers.dirty.clear(run.clone()) == 0 {
-                // The journal has written it already.
-                s.count_completions(1);
-                return None;
-            }
-            let started = file.writeback.set(run.clone());
-            assert!(
-                started == 1,
-                "page {page} of {id:?} is written twice at a time"
-            );
-            s.nr_writeback += 1;
-            s.stats.pages_written += 1;
-            s.stats.write_bios += 1;
-            let sector = s.sector_of((id, page));
-            let work = BioWork::Pages {
-                op: Op::Write,
-                file: id,
-                run: run.clone(),
-            };
-            let bio = s.bios.insert(work);
-            Some((sector, bio, s.file(id).charged_to()))
-        });
-        self.unlock_page(id, page);
-        if let Some((sector, bio, group)) = place {
-            self.spend_writing(Op::Write, 1).await;
-            self.submit_bio(Bio {
-                group,
-                ..self.new_bio(Op::Write, flags, sector, PAGE_SECTORS as u32, bio)
-            })
-            .await;
-        }
-        put_back
     }
 }

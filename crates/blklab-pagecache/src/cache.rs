@@ -167,11 +167,7 @@ impl<H: Runtime> PageCache<H> {
 
     /// Gives up the lock of a page.
     pub(crate) fn unlock_page(&self, id: FileId, page: u64) {
-        self.waking(|s, wake| {
-            let file = s.file(id);
-            file.locked.clear(page..page + 1);
-            file.take_waiters(&(page..page + 1), WaitFor::Unlock, wake);
-        });
+        self.waking(|s, wake| s.unlock_page(id, page, wake));
     }
 
     /// Takes the inode's mutex (`i_mutex`, later `i_rwsem`).
@@ -213,8 +209,8 @@ impl<H: Runtime> PageCache<H> {
 
     /// Spends processor time for pages that are written to the disk.
     pub(crate) async fn spend_writing(&self, op: Op, pages: u64) {
-        if op == Op::Write {
-            let each = self.config.writeout_cost.ns();
+        let each = self.config.writeout_cost.ns();
+        if op == Op::Write && each > 0 {
             let cost = Span(each.saturating_mul(pages));
             self.spend_in_pieces(cost, pages.div_ceil(BATCH)).await;
         }

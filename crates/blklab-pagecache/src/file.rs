@@ -354,6 +354,9 @@ impl File {
 
     /// Takes the tasks that wait for pages of a run, in order of arrival.
     pub(crate) fn take_waiters(&mut self, run: &Range<u64>, what: WaitFor, out: &mut Vec<TaskId>) {
+        if self.waiters.is_empty() {
+            return;
+        }
         self.waiters.retain(|w| {
             let hit = w.what == what && run.contains(&w.page);
             if hit {

@@ -342,6 +342,11 @@ impl<H: Host> PageCache<H> {
         if file.locked.test(page) {
             return Step::Locked(page);
         }
+        // Page by page, however many follow.
+        let in_flight = file.writeback.test(page);
+        if file.buffers.present && !in_flight && file.dirty.test(page) {
+            return Step::Buffer(page);
+        }
         // After a sleep congestion is looked at before the second page.
         let most = if walk.done {
             BATCH - walk.seen % BATCH
@@ -357,15 +362,12 @@ impl<H: Host> PageCache<H> {
             return Step::Skip(page..file.dirty.next_set(page, end).unwrap_or(end));
         }
         let end = file.dirty.next_clear(page, end);
-        if file.writeback.test(page) {
+        if in_flight {
             return if control.integrity {
                 Step::InFlight(page)
             } else {
                 Step::Skip(page..file.writeback.next_clear(page, end))
             };
-        }
-        if file.buffers.present {
-            return Step::Buffer(page);
         }
         let end = file.locked.next_set(page, end).unwrap_or(end);
         let end = file.writeback.next_set(page, end).unwrap_or(end);

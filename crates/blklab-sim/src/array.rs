@@ -67,6 +67,9 @@ async fn mirror_thread(m: Machine) {
         }
         while let Some(part) = m.with_array(|a, _| a.next_write(thread)).flatten() {
             m.submit_to_member(part).await;
+            if let Some((no, pending)) = m.submit_writes(thread) {
+                m.finish_submission(no, pending).await;
+            }
         }
         m.unplug_members();
     }

@@ -48,6 +48,11 @@ pub trait TraceSink {
         }
     }
 
+    /// Whether events are of any use: if not, nobody writes them.
+    fn wants_events(&self) -> bool {
+        true
+    }
+
     /// A text message of the scheduler or another part (`m` events). The
     /// event carries time, cpu, device and pid.
     fn message(&mut self, event: &Event, text: &str) {
@@ -100,6 +105,10 @@ pub struct NullSink;
 
 impl TraceSink for NullSink {
     fn event(&mut self, _: &Event) {}
+
+    fn wants_events(&self) -> bool {
+        false
+    }
 }
 
 impl<S: TraceSink + ?Sized> TraceSink for &mut S {
@@ -109,6 +118,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
 
     fn events(&mut self, events: &[Event]) {
         (**self).events(events);
+    }
+
+    fn wants_events(&self) -> bool {
+        (**self).wants_events()
     }
 
     fn message(&mut self, event: &Event, text: &str) {
@@ -142,6 +155,10 @@ impl<S: TraceSink> TraceSink for Rc<RefCell<S>> {
         self.borrow_mut().events(events);
     }
 
+    fn wants_events(&self) -> bool {
+        self.borrow().wants_events()
+    }
+
     fn message(&mut self, event: &Event, text: &str) {
         self.borrow_mut().message(event, text);
     }
@@ -168,6 +185,10 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn event(&mut self, event: &Event) {
         self.0.event(event);
         self.1.event(event);
+    }
+
+    fn wants_events(&self) -> bool {
+        self.0.wants_events() || self.1.wants_events()
     }
 
     fn message(&mut self, event: &Event, text: &str) {
@@ -201,6 +222,10 @@ impl<S: TraceSink> TraceSink for Option<S> {
         if let Some(sink) = self {
             sink.event(event);
         }
+    }
+
+    fn wants_events(&self) -> bool {
+        self.as_ref().is_some_and(TraceSink::wants_events)
     }
 
     fn message(&mut self, event: &Event, text: &str) {

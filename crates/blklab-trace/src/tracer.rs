@@ -16,6 +16,7 @@ pub struct Tracer {
     batch: Vec<Event>,
     /// Events of a whole batch.
     full: usize,
+    wants_events: bool,
     wants_messages: bool,
 }
 
@@ -33,6 +34,7 @@ impl Tracer {
 
     fn with_batches_of(full: usize, sink: Box<dyn TraceSink>) -> Tracer {
         Tracer {
+            wants_events: sink.wants_events(),
             wants_messages: sink.wants_messages(),
             sink,
             batch: Vec::with_capacity(full),
@@ -40,9 +42,12 @@ impl Tracer {
         }
     }
 
-    /// One event.
+    /// One event, if the sink reads any.
     #[inline]
     pub fn event(&mut self, event: Event) {
+        if !self.wants_events {
+            return;
+        }
         self.batch.push(event);
         if self.batch.len() == self.full {
             self.hand_over();
@@ -132,6 +137,29 @@ mod tests {
         assert_eq!(told.borrow().0, ["1", "cat", "3", "idle", "5"]);
         (0..BATCH_EVENTS as u64).for_each(|n| tracer.event(event(n)));
         assert_eq!(told.borrow().0.len(), 5 + BATCH_EVENTS);
+    }
+
+    /// Counts what it is told although it reads no events.
+    #[derive(Default)]
+    struct Deaf(usize);
+
+    impl TraceSink for Deaf {
+        fn event(&mut self, _: &Event) {
+            self.0 += 1;
+        }
+
+        fn wants_events(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_sink_that_reads_no_events_is_told_none() {
+        let deaf = Rc::new(RefCell::new(Deaf::default()));
+        let mut tracer = Tracer::at_once(Box::new(Rc::clone(&deaf)));
+        tracer.event(event(1));
+        tracer.hand_over();
+        assert_eq!(deaf.borrow().0, 0);
     }
 
     #[test]

@@ -167,6 +167,10 @@ impl TraceSink for Streams {
         }
     }
 
+    fn wants_events(&self) -> bool {
+        self.analyst.is_told() || self.has_others
+    }
+
     fn message(&mut self, event: &Event, text: &str) {
         self.analyst.events(std::slice::from_ref(event));
         if let Some(merged) = &mut self.merged_queues {

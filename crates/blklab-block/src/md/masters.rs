@@ -72,15 +72,19 @@ impl Masters {
         self.all.remove(slot).bio
     }
 
-    /// A part is done; the bio, if it was the last one.
-    pub(super) fn part_done(&mut self, slot: Slot, error: u16) -> Option<(Bio, Errors)> {
+    /// A part is done; whom to tell of the bio, if it was the last one.
+    pub(super) fn part_done(&mut self, slot: Slot, error: u16) -> Option<(Completion, Errors)> {
         let master = &mut self.all[slot];
         master.left -= 1;
         if error != 0 {
             master.errors.failed += 1;
             master.errors.last = error;
         }
-        let (left, errors) = (master.left, master.errors);
-        (left == 0).then(|| (self.remove(slot), errors))
+        if master.left > 0 {
+            return None;
+        }
+        let done = (master.bio.completion, master.errors);
+        self.all.remove(slot);
+        Some(done)
     }
 }

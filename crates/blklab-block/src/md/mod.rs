@@ -28,7 +28,7 @@ pub use blklab_types::{Level, MEMBERS_MAX, Stripes};
 use crate::{Cx, Effect};
 use blklab_engine::{TimerId, Timers};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Bio, BioFlags, Dev, Op, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Completion, Dev, Op, TaskId, Time};
 use masters::{Masters, Slot};
 use raid1::Mirror;
 use std::collections::VecDeque;
@@ -81,10 +81,12 @@ pub struct Array {
     config: ArrayConfig,
     mirror: Mirror,
     masters: Masters,
-    /// Clones of writes that the thread has not taken yet.
-    pending: VecDeque<MemberBio>,
-    /// Clones that the thread is submitting.
-    taken: VecDeque<MemberBio>,
+    /// Writes that the thread has not taken yet.
+    pending: VecDeque<Slot>,
+    /// Writes whose clones the thread is submitting, and the member that is next to
+    /// get one of the first.
+    taken: VecDeque<Slot>,
+    next_member: u32,
     plugged: bool,
     unplug_timer: TimerId,
     thread_woken: bool,
@@ -99,6 +101,7 @@ impl Array {
             masters: Masters::default(),
             pending: VecDeque::new(),
             taken: VecDeque::new(),
+            next_member: 0,
             plugged: false,
             unplug_timer: timers.register("md_unplug_timer"),
             thread_woken: false,
@@ -145,10 +148,22 @@ impl Array {
             Level::Raid0(stripes) => Some(self.redirect(entry.slot, stripes, bio)),
             Level::Raid1 if bio.op == Op::Read => Some(self.read(entry.slot, bio)),
             Level::Raid1 => {
-                self.write(cx, entry.slot, bio);
+                self.write(cx, entry.slot, bio.flags);
                 None
             }
         }
+    }
+
+    /// A write of a mirror arrives and goes on: its submitter passes nothing to a member.
+    /// Of other bios it takes none; says whether it took this one.
+    pub fn take_write(&mut self, cx: &mut Cx<'_>, bio: Bio) -> bool {
+        if self.config.level != Level::Raid1 || bio.op == Op::Read {
+            return false;
+        }
+        let mut entry = self.enter(bio);
+        let part = self.next(cx, &mut entry);
+        assert!(part.is_none(), "the thread submits a mirror's writes");
+        true
     }
 
     /// RAID 0 refuses barriers; RAID 1 passes them on.
@@ -159,7 +174,7 @@ impl Array {
     fn refuse(&mut self, cx: &mut Cx<'_>, entry: &mut Entry) {
         entry.rest = None;
         let master = self.masters.remove(entry.slot);
-        done(cx, &master, EOPNOTSUPP);
+        done(cx, master.completion, EOPNOTSUPP);
     }
 
     fn redirect(&mut self, slot: Slot, stripes: Stripes, bio: Bio) -> MemberBio {
@@ -181,15 +196,12 @@ impl Array {
         self.clone_for(member, slot, bio)
     }
 
-    /// Clones of a write, which wait for the thread.
-    fn write(&mut self, cx: &mut Cx<'_>, slot: Slot, bio: Bio) {
-        for member in 0..self.config.nr_members {
-            self.mirror.begin(member);
-            let clone = self.clone_for(member, slot, bio);
-            self.pending.push_back(clone);
-        }
+    /// A write, whose clones wait for the thread.
+    fn write(&mut self, cx: &mut Cx<'_>, slot: Slot, flags: BioFlags) {
+        (0..self.config.nr_members).for_each(|member| self.mirror.begin(member));
+        self.pending.push_back(slot);
         self.plug(cx);
-        self.thread_woken |= bio.flags.has(BioFlags::SYNC);
+        self.thread_woken |= flags.has(BioFlags::SYNC);
     }
 
     /// A clone keeps direction, order and whether somebody waits for it.
@@ -216,7 +228,7 @@ impl Array {
             let end_sector = self.masters.get(slot).end();
             self.mirror.end(member, end_sector);
         }
-        let Some((master, errors)) = self.masters.part_done(slot, error) else {
+        let Some((completion, errors)) = self.masters.part_done(slot, error) else {
             return;
         };
         // A mirrored write is done if one member has it.
@@ -224,7 +236,7 @@ impl Array {
             Level::Raid1 if errors.failed < errors.parts => 0,
             _ => errors.last,
         };
-        done(cx, &master, error);
+        done(cx, completion, error);
     }
 
     /// Plugs the array (P) and starts the timer; nothing if it is plugged.
@@ -288,9 +300,18 @@ impl Array {
 
     /// The next bio that the thread submits, in its own name.
     pub fn next_write(&mut self, thread: TaskId) -> Option<MemberBio> {
-        let mut next = self.taken.pop_front()?;
-        next.bio.task = thread;
-        Some(next)
+        let slot = *self.taken.front()?;
+        let member = self.next_member;
+        self.next_member += 1;
+        if self.next_member == self.config.nr_members {
+            self.next_member = 0;
+            self.taken.pop_front();
+        }
+        let bio = Bio {
+            task: thread,
+            ..*self.masters.get(slot)
+        };
+        Some(self.clone_for(member, slot, bio))
     }
 
     fn event(&self, cx: &mut Cx<'_>, action: Action, bio: &Bio) {
@@ -312,11 +333,8 @@ impl Array {
 }
 
 /// The word to the simulation that a bio of the array finished.
-fn done(cx: &mut Cx<'_>, master: &Bio, error: u16) {
-    cx.ask(Effect::BioDone {
-        completion: master.completion,
-        error,
-    });
+fn done(cx: &mut Cx<'_>, completion: Completion, error: u16) {
+    cx.ask(Effect::BioDone { completion, error });
 }
 
 fn blank(action: Action) -> Event {

@@ -17,7 +17,7 @@
 //! Left out: quotas and reserved blocks, extending a window for an indirect
 //! block at its very end.
 
-use super::bitmap::{GroupBits, next_clear, next_usable, taken};
+use super::bitmap::{GroupBits, next_clear, next_taken, next_usable, taken};
 use super::inodes::FreeBlocks;
 use super::layout::{GROUP_BLOCKS, Geometry};
 use blklab_pagecache::FileId;
@@ -190,6 +190,40 @@ impl Space {
         }
         let mut others = others;
         others.find_map(|group| take(self, None, group, None))
+    }
+
+    /// How many free blocks lie in a file's window from the goal on, without a gap, at
+    /// most so many: [`Space::allocate`] would give one after another.
+    pub(super) fn free_ahead(
+        &mut self,
+        geometry: &Geometry,
+        window: &Window,
+        goal: u64,
+        most: u64,
+    ) -> u64 {
+        let group = self.group_of(goal);
+        if goal / GROUP_BLOCKS != group || !window.holds(group, Some(goal)) {
+            return 0;
+        }
+        let most = most.min(self.free[group as usize]);
+        let first = Geometry::group_start(group);
+        let last = window.blocks().end.min(first + GROUP_BLOCKS) - first;
+        let (from, bits) = (goal - first, self.bits(geometry, group));
+        next_taken(bits, from, last.min(from + most)) - from
+    }
+
+    /// A file takes these blocks, which lie free in its window.
+    pub(super) fn take_ahead(&mut self, window: &mut Window, blocks: &Range<u64>) {
+        let (group, nr) = (blocks.start / GROUP_BLOCKS, blocks.end - blocks.start);
+        let bits = self.groups[group as usize].as_mut();
+        let bits = bits.expect("who looked for free blocks has made the bitmap");
+        for block in blocks.clone() {
+            let at = block % GROUP_BLOCKS;
+            bits[(at / 64) as usize] |= 1 << (at % 64);
+        }
+        self.free[group as usize] -= nr;
+        self.nr_free -= nr;
+        window.hits += nr as u16;
     }
 
     /// A block of a group as near behind the goal as can be, whatever windows say
@@ -394,6 +428,48 @@ mod tests {
             sizes[..11],
             [8, 16, 32, 64, 128, 256, 512, 1024, 1027, 1027, 1027]
         );
+    }
+
+    #[test]
+    fn blocks_taken_ahead_are_those_that_come_one_by_one() {
+        let (g, mut one_by_one) = volume();
+        let first = coloured_goal(4, 0) + 4000;
+        // Another file's blocks lie in the way.
+        for at in [300, 301, 5000, 7777, 7790] {
+            assert_eq!(
+                one_by_one.without_window(&g, 4, Some(first + at)),
+                Some(first + at)
+            );
+        }
+        let mut ahead = one_by_one.clone();
+        let (mut own, mut others) = (Window::default(), Window::default());
+        let (mut last, mut nr_ahead) = (first, 0);
+        while last < Geometry::group_start(6) {
+            let most = last % 100 + 1;
+            let nr = ahead.free_ahead(&g, &others, last + 1, most);
+            assert!(nr <= most);
+            let blocks = if nr > 0 {
+                ahead.take_ahead(&mut others, &(last + 1..last + 1 + nr));
+                nr_ahead += nr;
+                last + 1..last + 1 + nr
+            } else {
+                let block = ahead.allocate(&g, FileId(0), Some(&mut others), last + 1);
+                block.unwrap()..block.unwrap() + 1
+            };
+            for block in blocks.clone() {
+                let place = one_by_one.allocate(&g, FileId(0), Some(&mut own), last + 1);
+                assert_eq!(place, Some(block));
+                last = block;
+            }
+            let state = |w: &Window| (w.start, w.end, w.goal_size, w.hits);
+            assert_eq!(state(&own), state(&others));
+            assert_eq!(
+                (one_by_one.nr_free, &one_by_one.free),
+                (ahead.nr_free, &ahead.free)
+            );
+        }
+        assert_eq!(one_by_one.groups, ahead.groups);
+        assert!(nr_ahead > 30_000, "{nr_ahead}");
     }
 
     #[test]

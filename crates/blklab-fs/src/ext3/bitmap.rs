@@ -26,6 +26,19 @@ pub(super) fn next_clear(bits: &GroupBits, from: u64, end: u64) -> Option<u64> {
     None
 }
 
+/// The first block of `from..end` that is taken; `end` if none is.
+pub(super) fn next_taken(bits: &GroupBits, from: u64, end: u64) -> u64 {
+    let mut at = from;
+    while at < end {
+        let free = u64::from((bits[(at / 64) as usize] >> (at % 64)).trailing_zeros());
+        if free < 64 {
+            return (at + free).min(end);
+        }
+        at += 64 - at % 64;
+    }
+    end
+}
+
 /// The next block that suits a file (`find_next_usable_block`): near by if the
 /// search begins inside the group, else the first eight in a row, else any.
 pub(super) fn next_usable(bits: &GroupBits, start: u64, end: u64) -> Option<u64> {
@@ -57,5 +70,12 @@ mod tests {
         assert_eq!(next_usable(&bits, 208, 32_768), None);
         assert!(taken(&bits, 132) && !taken(&bits, 133));
         assert_eq!(next_clear(&bits, 134, 32_768), Some(200));
+        assert_eq!(next_taken(&bits, 132, 32_768), 132);
+        assert_eq!(next_taken(&bits, 133, 32_768), 134);
+        assert_eq!(next_taken(&bits, 200, 32_768), 208);
+        bits[4] = 0;
+        bits[5] = 0;
+        assert_eq!(next_taken(&bits, 260, 32_768), 384);
+        assert_eq!(next_taken(&bits, 260, 300), 300);
     }
 }

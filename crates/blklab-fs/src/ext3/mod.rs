@@ -25,6 +25,7 @@
 //! device's pages too, where the kernel has them in pages of their own.
 
 mod allocation;
+mod appending;
 mod bitmap;
 mod directory;
 mod inodes;

@@ -68,16 +68,17 @@ impl View<'_, Ext> {
         Some(changed)
     }
 
-    /// Makes a page dirty, its buffer with it, and known to the journal.
-    fn ext_dirty_page(&mut self, id: FileId, page: u64, now: Jiffies) -> u64 {
+    /// Makes pages dirty, their buffers with them, and known to the journal. Returns how
+    /// many were clean.
+    pub(super) fn ext_dirty(&mut self, id: FileId, run: Range<u64>, now: Jiffies) -> u64 {
         let buffers = &mut self.state.files[id.idx()].buffers;
         if buffers.present {
-            buffers.dirty.set(page..page + 1);
+            buffers.dirty.set(run.clone());
             if self.volume.nodes[id].ordered {
-                self.attach_data(id, page);
+                self.attach_data(id, run.clone());
             }
         }
-        self.dirty(id, page..page + 1, now)
+        self.dirty(id, run, now)
     }
 
     /// Whether an access changes the inode, by the mount's rule; notes it.
@@ -185,8 +186,14 @@ impl<H: Host> Mount<'_, H, Ext> {
         id: FileId,
         run: Range<u64>,
     ) -> Result<u64, FsError> {
-        let mut clean = 0;
-        for page in run {
+        let (mut clean, mut page) = (0, run.start);
+        while page < run.end {
+            let at_once = self.ext_dirty_at_once(id, page..run.end);
+            if at_once.pages > 0 {
+                page += at_once.pages;
+                clean += at_once.clean;
+                continue;
+            }
             self.wait_unlocked(id, page).await;
             let mut retries = 0;
             loop {
@@ -201,6 +208,7 @@ impl<H: Host> Mount<'_, H, Ext> {
                     other => break other?,
                 }
             }
+            page += 1;
         }
         self.start_flusher_timer();
         Ok(clean)
@@ -216,7 +224,7 @@ impl<H: Host> Mount<'_, H, Ext> {
         self.write_committing_page(id, page).await;
         let (task, now) = (self.host.current(), self.host.jiffies());
         self.with(|s| {
-            let new = s.ext_dirty_page(id, page, now);
+            let new = s.ext_dirty(id, page..page + 1, now);
             s.count_dirtying(&self.config, task, new, false);
             new
         })

@@ -51,23 +51,26 @@ impl<H: Host> Mount<'_, H, Ext> {
         flags: BioFlags,
         nonblocking: bool,
     ) -> bool {
-        self.lock_for_write(id, page);
-        let (handled, ordered) = self.with(|s| {
-            let per_page = s.volume.options.features.handle_per_page;
-            let inode = &s.volume.nodes[id];
-            let ordered = inode.ordered && per_page;
-            (ordered || inode.data_journal, ordered)
+        let (handled, ordered, at_once) = self.with(|s| {
+            s.lock_for_write(id, page);
+            let (options, inode) = (&s.volume.options, &s.volume.nodes[id]);
+            let ordered = inode.ordered && options.features.handle_per_page;
+            let handled = (ordered || inode.data_journal) && options.journal;
+            let at_once = handled.then(|| s.open_at_once(WRITE_CREDITS)).flatten();
+            (handled, ordered, at_once)
         });
-        let handle = if handled {
-            self.begin(WRITE_CREDITS).await
-        } else {
-            None
+        let handle = match at_once {
+            None if handled => self.begin(WRITE_CREDITS).await,
+            at_once => at_once,
         };
         let put_back = self.write_full_page(id, page, flags, nonblocking).await;
-        if ordered && !put_back {
-            self.with(|s| s.attach_data(id, page));
+        if let Some(handle) = handle {
+            self.journal_stop_after(handle, |s| {
+                if ordered && !put_back {
+                    s.attach_data(id, page..page + 1);
+                }
+            });
         }
-        self.end(handle);
         put_back
     }
 }

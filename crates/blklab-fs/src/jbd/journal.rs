@@ -74,6 +74,13 @@ pub(super) struct Ordered {
     pub(super) committing: PageBits,
 }
 
+impl Transaction {
+    /// Whether it may have so many credits more.
+    fn fits(&self, credits: u64, max: u64) -> bool {
+        self.metadata.len() as u64 + self.credits + credits <= max
+    }
+}
+
 /// The journal (`journal_t`).
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -179,6 +186,11 @@ impl Journal {
         self.ordered[id].committing.test(page)
     }
 
+    /// The first page of a run whose data the committing transaction awaits.
+    pub(crate) fn first_awaited(&self, id: FileId, run: Range<u64>) -> Option<u64> {
+        self.ordered[id].committing.next_set(run.start, run.end)
+    }
+
     /// A file is gone.
     pub(crate) fn forget_file(&mut self, id: FileId) {
         self.ordered.forget(id);
@@ -238,7 +250,7 @@ impl Journal {
 
 /// What stands in the way of a handle.
 enum Start {
-    Open,
+    Open(Handle),
     Wait,
     Checkpoint,
 }
@@ -262,24 +274,22 @@ impl<V: Journalled> View<'_, V> {
             });
             wake.extend(j.timer);
         }
-        let (max, has_room) = (j.max_credits(), j.has_room());
-        let Some(t) = j.running.as_mut() else {
+        let max = j.max_credits();
+        let Some(t) = j.running.as_ref() else {
             return Start::Wait;
         };
         if t.locked {
             return Start::Wait;
         }
-        if t.metadata.len() as u64 + t.credits + credits > max {
+        if !t.fits(credits, max) {
             let tid = t.tid;
             j.request(tid, wake);
             return Start::Wait;
         }
-        if !has_room {
-            return Start::Checkpoint;
+        match self.open_at_once(credits) {
+            Some(handle) => Start::Open(handle),
+            None => Start::Checkpoint,
         }
-        t.updates += 1;
-        t.credits += credits;
-        Start::Open
     }
 
     /// Closes a handle (`journal_stop`).
@@ -346,21 +356,62 @@ impl<V: Journalled> View<'_, V> {
         self.clean_page(id, run);
     }
 
-    /// Adds a page's data to those that the running transaction awaits
+    /// Adds the data of pages to those that the running transaction awaits
     /// (`journal_dirty_data`).
-    pub(crate) fn attach_data(&mut self, id: FileId, page: u64) {
-        let run = page..page + 1;
-        let ordered = &mut self.journal().ordered[id];
+    pub(crate) fn attach_data(&mut self, id: FileId, run: Range<u64>) {
+        let j = self.journal();
+        let ordered = &mut j.ordered[id];
         ordered.committing.clear(run.clone());
-        if ordered.running.set(run.clone()) == 0 {
-            return;
-        }
-        let t = self.journal().running.as_mut();
+        let t = j.running.as_mut();
         let t = t.expect("data are attached under a handle");
-        match t.data.last_mut() {
-            Some((file, last)) if *file == id && last.end == page => last.end = page + 1,
-            _ => t.data.push((id, run)),
+        let mut at = run.start;
+        while at < run.end {
+            let first = ordered.running.next_clear(at, run.end);
+            at = ordered.running.next_set(first, run.end).unwrap_or(run.end);
+            if first == at {
+                continue;
+            }
+            ordered.running.set(first..at);
+            match t.data.last_mut() {
+                Some((file, last)) if *file == id && last.end == first => last.end = at,
+                _ => t.data.push((id, first..at)),
+            }
         }
+    }
+
+    /// Whether a handle could be opened and closed now, one after another as often
+    /// as one likes, and nothing else would come of it.
+    pub(crate) fn handles_are_free(&mut self, credits: u64, now: Jiffies) -> bool {
+        let j = self.journal();
+        let (max, has_room) = (j.max_credits(), j.has_room());
+        let requested = j.requested;
+        j.running.as_ref().is_some_and(|t| {
+            let commits_soon = now >= t.expires && requested < t.tid;
+            !t.locked && !commits_soon && has_room && t.fits(credits, max)
+        })
+    }
+
+    /// Whether the running transaction has a metadata block already and nobody writes
+    /// it: access to it changes nothing and does not sleep.
+    pub(crate) fn has_access(&mut self, place: Place) -> bool {
+        let (id, page) = place;
+        let file = &self.state.files[id.idx()];
+        let is_written = file.buffers.locked.test(page) || file.writeback.test(page);
+        let buffer = self.volume.journal().buffers.get(&place);
+        !is_written && buffer.is_some_and(|b| b.running)
+    }
+
+    /// Opens a handle, if that is possible at once (`start_this_handle`).
+    pub(crate) fn open_at_once(&mut self, credits: u64) -> Option<Handle> {
+        let j = self.journal();
+        let (max, has_room) = (j.max_credits(), j.has_room());
+        let t = j.running.as_mut()?;
+        if t.locked || !has_room || !t.fits(credits, max) {
+            return None;
+        }
+        t.updates += 1;
+        t.credits += credits;
+        Some(Handle { credits })
     }
 }
 
@@ -376,12 +427,15 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
     /// Opens a handle for so many blocks (`journal_start`).
     pub(crate) async fn journal_start(&self, credits: u64) -> Handle {
         loop {
+            if let Some(handle) = self.with(|s| s.open_at_once(credits)) {
+                return handle;
+            }
             let now = self.host.jiffies();
             let interval = self.commit_interval();
             let mut start = Start::Wait;
             self.waking(|s, wake| start = s.try_start(credits, now, interval, wake));
             match start {
-                Start::Open => return Handle { credits },
+                Start::Open(handle) => return handle,
                 Start::Wait => self.sleeping(Sleep::Transaction, self.journal_wait()).await,
                 Start::Checkpoint => self.sleeping(Sleep::LogSpace, self.make_log_space()).await,
             }
@@ -394,8 +448,16 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
 
     /// Closes a handle (`journal_stop`).
     pub(crate) fn journal_stop(&self, handle: Handle) {
+        self.journal_stop_after(handle, |_| {});
+    }
+
+    /// Does the last thing under a handle, and closes it.
+    pub(crate) fn journal_stop_after(&self, handle: Handle, last: impl FnOnce(&mut View<'_, V>)) {
         let now = self.host.jiffies();
-        self.waking(|s, wake| s.stop(&handle, false, now, wake));
+        self.waking(|s, wake| {
+            last(s);
+            s.stop(&handle, false, now, wake);
+        });
     }
 
     /// Makes a metadata block part of the running transaction

@@ -39,7 +39,7 @@ impl World {
 
     /// Whether queues asked for something, or devices finished something.
     #[inline]
-    fn has_left_something(&self) -> bool {
+    pub(super) fn has_left_something(&self) -> bool {
         !self.effects.is_empty() || !self.done.is_empty()
     }
 

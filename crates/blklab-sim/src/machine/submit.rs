@@ -79,11 +79,14 @@ impl Machine {
                 }
             }
             if self.has_array() {
-                let queued = w.agenda.now();
-                w.leave_unsubmitted(Pending { bio, queued });
-                return Some(Unsubmitted::ToArray);
-            }
-            if let Submit::Sleeps(pending) = w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio)) {
+                if w.enter_array(|a, cx| a.take_write(cx, bio)) != Some(true) {
+                    let queued = w.agenda.now();
+                    w.leave_unsubmitted(Pending { bio, queued });
+                    return Some(Unsubmitted::ToArray);
+                }
+            } else if let Submit::Sleeps(pending) =
+                w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio))
+            {
                 w.leave_unsubmitted(pending);
                 sleeps = true;
             }
@@ -112,6 +115,29 @@ impl Machine {
         if self.shares_cpu() {
             self.pay().await;
         }
+    }
+
+    /// The running thread of a mirror submits what it has taken, until a queue asks for
+    /// something, or has no request: which, and for what the thread has to sleep there.
+    pub(crate) fn submit_writes(&self, thread: TaskId) -> Option<(QueueNo, Pending)> {
+        let mut sleeps = None;
+        {
+            let w = &mut *self.inner.world.borrow_mut();
+            while !w.has_left_something() && w.states[thread.idx()].debt == Span::ZERO {
+                let next = w.array.as_mut().and_then(|a| a.next_write(thread));
+                let Some(part) = next else {
+                    break;
+                };
+                let no = QueueNo(part.member);
+                let state = w.enter(no, |q, cx| q.submit_from(cx, part.bio, None));
+                if let Submit::Sleeps(pending) = state {
+                    sleeps = Some((no, pending));
+                    break;
+                }
+            }
+        }
+        self.route();
+        sleeps
     }
 
     fn take_unsubmitted(&self) -> Pending {

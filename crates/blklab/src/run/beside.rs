@@ -32,6 +32,11 @@ impl Analyst {
         }
     }
 
+    /// Whether anything is made of events.
+    pub(super) fn is_told(&self) -> bool {
+        !matches!(self, Analyst::Here(Analysis::Nothing))
+    }
+
     /// The next events, and messages of the scheduler, whose texts tell nobody anything.
     pub(super) fn events(&mut self, events: &[Event]) {
         match self {
@@ -92,6 +97,22 @@ mod tests {
         let mut e = Experiment::new("a", workload, &sim.catalogue());
         e.choose_scheduler(scheduler).unwrap();
         run(&Planner::new(&sim).plan(&e).unwrap(), options).unwrap()
+    }
+
+    /// Where nothing is made of events, somebody else may read them.
+    #[test]
+    fn events_are_there_for_whoever_reads_them() {
+        let kept = |collect| {
+            let options = RunOptions {
+                collect,
+                keep_events: true,
+                ..RunOptions::default()
+            };
+            output("[a]\nrw=read\nsize=64k\n", "none", &options).events
+        };
+        let all = kept(Collect::Statistics);
+        assert!(!all.is_empty());
+        assert_eq!(kept(Collect::Watches), all);
     }
 
     /// Several batches, few events, messages of the scheduler, names of processes.
