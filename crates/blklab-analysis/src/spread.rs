@@ -37,6 +37,12 @@ pub fn percentile<T: Copy + Ord>(percent: usize, mut values: Vec<T>) -> Option<T
     values.get(values.len() * percent / 100).copied()
 }
 
+/// The same in the middle of numbers: the larger of two. None of no values.
+pub fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +54,7 @@ mod tests {
         assert_eq!(Spread::new(vec![7.0, 1.0, 2.0]).median, 2.0);
         assert_eq!(Spread::new(Vec::new()), Spread::default());
         assert_eq!(percentile(99, (0..200).collect()), Some(198));
+        assert_eq!(middle(vec![4.0, 1.0, 3.0, 10.0]), Some(4.0));
+        assert_eq!(middle(Vec::new()), None);
     }
 }

@@ -91,7 +91,7 @@ pub use blklab_analysis::breakdown;
 pub use blklab_analysis::collect::StatsCollector;
 pub use blklab_analysis::findings;
 pub use blklab_analysis::scope;
-pub use blklab_analysis::spread::Spread;
+pub use blklab_analysis::spread::{Spread, middle};
 pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_analysis::watch;

@@ -52,21 +52,21 @@ fn summaries(fit: &Fit) -> Vec<String> {
             .filter(|c| c.held_out == held_out)
             .collect();
         let figures = cells.iter().flat_map(|c| &c.figures);
-        let mut errors: Vec<f64> = figures.filter_map(error).collect();
-        errors.sort_by(f64::total_cmp);
+        let errors: Vec<f64> = figures.filter_map(error).collect();
         (cells.len(), errors)
     };
     let text = |held_out: bool| {
         let (cells, errors) = judged(held_out);
         let what = if held_out { "held out" } else { "fitted" };
-        let Some(worst) = errors.last() else {
+        let Some(median) = blklab::middle(errors.clone()) else {
             return format!("{what}: no loads");
         };
+        let worst = errors.iter().copied().fold(0.0, f64::max);
         let near = errors.iter().filter(|e| **e <= NEAR).count();
         format!(
             "{what}: {cells} loads, {} figures: median error {:.1} %, {near} within 15 %, worst {:.0} %",
             errors.len(),
-            errors[errors.len() / 2] * 100.0,
+            median * 100.0,
             worst * 100.0
         )
     };

@@ -2,7 +2,7 @@
 //! A recording as a law of a device sees it, and how surprising it is then.
 
 use super::{Command, entropy, quantiles};
-use blklab_analysis::spread::percentile;
+use blklab_analysis::spread::{middle, percentile};
 use blklab_types::{Op, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -163,9 +163,8 @@ impl Explained {
         // Medians of as many commands each: some lie in a cache, some wait for a turn.
         let points = moved.chunks(moved.len().div_ceil(32).max(8)).map(|part| {
             let root = part[part.len() / 2].0;
-            let mut times: Vec<f64> = part.iter().map(|p| p.1).collect();
-            times.sort_unstable_by(f64::total_cmp);
-            (root, times[times.len() / 2], part.len() as f64)
+            let time = middle(part.iter().map(|p| p.1).collect());
+            (root, time.expect("a chunk has commands"), part.len() as f64)
         });
         slope(&points.collect::<Vec<_>>())
     }
@@ -341,13 +340,11 @@ fn per_sector(services: &[Service], op: Op) -> f64 {
     let mut slopes = [0.0; 2];
     let mut weights = [0.0; 2];
     for (place, sequential) in [false, true].into_iter().enumerate() {
-        let own = by_length
-            .iter_mut()
-            .filter(|((seq, _), _)| *seq == sequential);
+        let own = by_length.iter().filter(|((seq, _), _)| *seq == sequential);
         let points: Vec<(f64, f64, f64)> = own
-            .map(|((_, n), times)| {
-                times.sort_unstable_by(f64::total_cmp);
-                (*n as f64, times[times.len() / 2], times.len() as f64)
+            .filter_map(|((_, n), times)| {
+                let time = middle(times.clone())?;
+                Some((*n as f64, time, times.len() as f64))
             })
             .collect();
         slopes[place] = slope(&points);
