@@ -16,6 +16,7 @@ mod disk;
 mod error;
 mod flash;
 mod info;
+mod interrupt;
 mod law;
 mod limits;
 mod param;
@@ -33,6 +34,7 @@ mod reference;
 pub use device::{CmdId, Command, Device, DeviceCx, Done, EIO};
 pub use error::DeviceError;
 pub use info::{DeviceInfo, MAX_QUEUE_DEPTH, ReadText};
+pub use interrupt::interrupted;
 pub use limits::{DeviceLimits, Driver};
 pub use param::{Kind, ParamInfo};
 pub use registry::{

@@ -51,6 +51,12 @@ impl Experiment {
         self.cost(self.vm.worker_cost_ns(self.kernel))
     }
 
+    /// From the end of a command in the device until the kernel knows of it: nothing if not
+    /// set.
+    pub fn interrupt_latency(&self) -> Span {
+        self.cost(self.vm.interrupt_latency_ns(self.kernel))
+    }
+
     /// Processor time of a request from the scheduler to the driver, where tasks
     /// share a processor: none if not set.
     pub fn dispatch_cost(&self) -> Span {

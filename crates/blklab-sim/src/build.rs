@@ -10,7 +10,7 @@ use crate::machine::{
 use crate::process::run_process;
 use blklab_block::md::{Array, MD0};
 use blklab_block::{Queue, TaskTable, mq, sq};
-use blklab_device::Device;
+use blklab_device::{Device, interrupted};
 use blklab_engine::Agenda;
 use blklab_experiment::{Experiment, ExperimentError};
 use blklab_sched::{Build, Built, LockOf, Schedulers, Shared};
@@ -90,7 +90,7 @@ pub(crate) fn machine_with(
                 &shared,
                 &mut agenda,
             )?;
-            let device = parts.device.copy();
+            let device = interrupted(parts.device.copy(), e.interrupt_latency());
             Ok(Disk {
                 device,
                 queue,

@@ -92,6 +92,11 @@ settings! {
     insert_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a request that a task brings to the scheduler, likewise", "");
 
+    /// time from the end of a command in the device until the kernel knows of it
+    interrupt_latency_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("from the end of a command in the device until the kernel knows of it: the way of \
+              the interrupt, from 5.0 on", "");
+
     /// time of a request from scheduler to driver, where tasks share a processor
     dispatch_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a request from the scheduler to the driver, likewise", "");

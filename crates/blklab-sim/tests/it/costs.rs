@@ -215,3 +215,10 @@ fn a_delayed_job_starts_at_a_look_of_the_main_process() {
     assert_eq!(starts("0"), [50, 250, 1500]);
     assert_eq!(starts("20000"), [200, 400, 1501]);
 }
+
+#[test]
+fn what_the_device_ends_is_known_an_interrupt_later() {
+    let settings = [("interrupt_latency_ns", "5000")];
+    let r = run(&one_processor("none", &settings, false), READ);
+    assert_eq!(clat(&r), (507_000, 507_000));
+}
