@@ -234,7 +234,11 @@ impl MachineCase {
 
     /// The filesystem with the options of its mount.
     fn filesystem(&self) -> Result<String, ExperimentError> {
-        let mut spec = format!("{}:{}", self.text("fs"), LINUX_2_6_28.filesystem_options);
+        let name = self.text("fs");
+        let mut spec = format!("{name}:{}", LINUX_2_6_28.filesystem_options);
+        if name != "ext2" {
+            spec += &format!(":{}", LINUX_2_6_28.journal_options);
+        }
         for option in self.text("mount").split([',', ' ']) {
             let part = match option.split_once('=').unwrap_or((option, "")) {
                 ("defaults" | "" | "rw", _) => continue,
@@ -425,6 +429,7 @@ mod tests {
         assert_eq!(e.tunables, [("quantum".to_owned(), 1)]);
         assert_eq!(e.filesystem.option("data"), Some("writeback"));
         assert_eq!(e.filesystem.option("atime"), Some("never"));
+        assert_eq!(e.filesystem.option("journal_place"), Some("front"));
         let ext2 = case(&[
             ("fs", "ext2"),
             ("mount", "defaults"),
@@ -432,6 +437,7 @@ mod tests {
         ]);
         let e = ext2.experiment().unwrap();
         assert!(e.md.is_none() && e.filesystem.name == "ext2");
+        assert_eq!(e.filesystem.option("journal_place"), None);
     }
 
     #[test]

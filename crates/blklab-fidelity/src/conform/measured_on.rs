@@ -160,6 +160,8 @@ pub(super) struct KernelMachine {
     pub(super) fio_of_programs: String,
     pub(super) page_cost_ns: u32,
     pub(super) filesystem_options: String,
+    /// Options of one with a journal, beside those.
+    pub(super) journal_options: String,
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@
 //! microseconds between the end of a plug and the hand-overs it leads to are
 //! left out.
 
-use super::before::{Before, Origin};
+use super::before::Before;
 use super::recording::{Dispatched, PlugsShow, Recording, Step, Steps, What, command};
 use crate::build::{build_queue, disk_dev};
 use crate::cgroups;
@@ -101,6 +101,9 @@ pub struct HandedOver {
     pub slept: Option<Slept>,
 }
 
+/// Says what came before the first event of a replay whose first window is known.
+pub(super) type Find = Box<dyn FnOnce(&Replay<'_>) -> Before>;
+
 /// A task of the recording.
 struct Submitter {
     task: TaskId,
@@ -146,7 +149,7 @@ pub struct Replay<'a> {
     recorded: VecDeque<Dispatched>,
     differs: bool,
     /// Until it is settled what came before the first event.
-    origin: Option<Box<Origin>>,
+    find: Option<Find>,
     before: Before,
 }
 
@@ -228,18 +231,18 @@ impl<'a> Replay<'a> {
             slept: BTreeMap::new(),
             recorded: VecDeque::new(),
             differs: false,
-            origin: None,
+            find: None,
             before: Before::default(),
         })
     }
 
-    /// What came before the first event is found when the first window of events is
-    /// known; else the queue begins idle. `e` is the experiment that it was made of.
-    pub fn find_before(&mut self, e: &Experiment) {
-        self.origin = Some(Box::new(Origin {
-            experiment: e.clone(),
-            schedulers: self.schedulers,
-        }));
+    /// Before the first step, this says what came before it.
+    pub(super) fn settle_by(&mut self, find: Find) {
+        self.find = Some(find);
+    }
+
+    pub(super) fn schedulers(&self) -> Schedulers {
+        self.schedulers
     }
 
     /// What is taken to have come before the first event; an idle queue until the
@@ -397,8 +400,8 @@ impl<'a> Replay<'a> {
 
     /// Lets everything happen that is due before the next step, then takes it.
     fn take_step(&mut self) -> bool {
-        if let Some(origin) = self.origin.take() {
-            let before = origin.before(self);
+        if let Some(find) = self.find.take() {
+            let before = find(self);
             if before != Before::default() {
                 self.begin_after(before);
             }

@@ -15,6 +15,7 @@
 mod before;
 mod feeder;
 mod recording;
+mod trials;
 
 pub use before::Before;
 pub use feeder::{HandedOver, Process, Replay, Slept, replay};
