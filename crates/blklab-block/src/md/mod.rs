@@ -221,7 +221,7 @@ impl Array {
     }
 
     /// A member finished its part of the bio in that slot, as the part's
-    /// [`Completion::Array`](blklab_types::Completion::Array) says.
+    /// [`Completion::Array`] says.
     pub fn end(&mut self, cx: &mut Cx<'_>, slot: u32, member: u32, error: u16) {
         let slot = Slot(slot);
         if self.config.level == Level::Raid1 {
