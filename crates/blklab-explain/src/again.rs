@@ -10,7 +10,7 @@ use crate::stack::Stack;
 use crate::survey::{DiskSurvey, Survey};
 use crate::vet::{Vet, Vetted};
 use blklab_analysis::names::Names;
-use blklab_sim::replay::{Before, Dispatched, HandedOver, Process, Replay};
+use blklab_sim::replay::{Dispatched, HandedOver, Process, Replay};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink};
 use blklab_trace::{Action, Event, Label, Rwbs, TraceSink, WaitLabels, Waited};
 use blklab_types::{Dev, Op, Pid, Time};
@@ -177,7 +177,7 @@ impl ReEnactment {
         );
         let mut replay = replay.map_err(|e| e.to_string())?;
         if !stack.is_own_run {
-            replay.find_before(&stack.experiment);
+            replay.find_before(&stack.experiment, stack.schedulers);
         }
         let mut vet = Vet::new(dev);
         for e in &disk.left_over[..disk.nr_at_device] {
@@ -409,8 +409,7 @@ impl ReEnactment {
         if self.options.direct {
             assumed.push("sync writes are direct ones".to_owned());
         }
-        let before = self.replay.before();
-        if before != Before::default() {
+        if let Some(before) = self.replay.before() {
             assumed.push(format!(
                 "{before} (no trace shows it, and so it agrees longest)"
             ));

@@ -168,10 +168,8 @@ fn case(out: &mut impl Write, r: &FioReport) -> std::io::Result<()> {
     )?;
     let mut note = |text: &str| writeln!(out, "    {}", fold(text, 76).join("\n      "));
     if let Some(d) = &r.decisions {
-        let words = (d.first_difference.iter())
-            .chain(&d.before)
-            .chain(&d.damage);
-        words.into_iter().try_for_each(|text| note(text))?;
+        let mut words = d.remarks().chain(d.damage.as_deref());
+        words.try_for_each(&mut note)?;
     }
     outside
         .iter()
@@ -217,10 +215,6 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
     for r in reports {
         let Some(d) = &r.decisions else { continue };
         let (same, prefix, common) = order(Some(d));
-        let words: Vec<&str> = (d.first_difference.iter())
-            .chain(&d.before)
-            .map(String::as_str)
-            .collect();
         writeln!(
             out,
             "| {} | {} | {}{} | {same} | {prefix} | {common} | {} |",
@@ -228,7 +222,7 @@ pub(super) fn markdown(out: &mut impl Write, reports: &[FioReport]) -> std::io::
             r.kernel,
             if d.beginning { "the first " } else { "" },
             d.dispatches,
-            words.join("; ")
+            d.remarks().collect::<Vec<_>>().join("; ")
         )?;
     }
     writeln!(

@@ -246,6 +246,13 @@ impl Journal {
             .filter(|t| !t.locked && self.requested < t.tid)
             .map(|t| t.expires)
     }
+
+    /// Whether the running transaction takes a handle of so many blocks.
+    fn takes(&self, credits: u64) -> bool {
+        let (max, has_room) = (self.max_credits(), self.has_room());
+        let running = self.running.as_ref();
+        running.is_some_and(|t| !t.locked && has_room && t.fits(credits, max))
+    }
 }
 
 /// What stands in the way of a handle.
@@ -383,12 +390,8 @@ impl<V: Journalled> View<'_, V> {
     /// as one likes, and nothing else would come of it.
     pub(crate) fn handles_are_free(&mut self, credits: u64, now: Jiffies) -> bool {
         let j = self.journal();
-        let (max, has_room) = (j.max_credits(), j.has_room());
-        let requested = j.requested;
-        j.running.as_ref().is_some_and(|t| {
-            let commits_soon = now >= t.expires && requested < t.tid;
-            !t.locked && !commits_soon && has_room && t.fits(credits, max)
-        })
+        let commits_soon = j.expires().is_some_and(|time| now >= time);
+        !commits_soon && j.takes(credits)
     }
 
     /// Whether the running transaction has a metadata block already and nobody writes
@@ -404,11 +407,10 @@ impl<V: Journalled> View<'_, V> {
     /// Opens a handle, if that is possible at once (`start_this_handle`).
     pub(crate) fn open_at_once(&mut self, credits: u64) -> Option<Handle> {
         let j = self.journal();
-        let (max, has_room) = (j.max_credits(), j.has_room());
-        let t = j.running.as_mut()?;
-        if t.locked || !has_room || !t.fits(credits, max) {
+        if !j.takes(credits) {
             return None;
         }
+        let t = j.running.as_mut()?;
         t.updates += 1;
         t.credits += credits;
         Some(Handle { credits })

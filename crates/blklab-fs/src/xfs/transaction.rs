@@ -128,7 +128,8 @@ impl View<'_, Volume> {
     }
 
     /// Adds items to what delayed logging has collected (`xfs_log_commit_cil`): their room
-    /// in the log stays reserved until they are logged (`xlog_cil_insert_items`). Returns whether it is time for a checkpoint (`XLOG_CIL_SPACE_LIMIT`).
+    /// in the log stays reserved until they are logged (`xlog_cil_insert_items`). Returns
+    /// whether it is time for a checkpoint (`XLOG_CIL_SPACE_LIMIT`).
     fn collect(&mut self, items: &[ItemId], bytes: u64) -> bool {
         let v = &mut *self.volume;
         let each = bytes / items.len().max(1) as u64;

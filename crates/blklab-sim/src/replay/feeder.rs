@@ -101,8 +101,9 @@ pub struct HandedOver {
     pub slept: Option<Slept>,
 }
 
-/// Says what came before the first event of a replay whose first window is known.
-pub(super) type Find = Box<dyn FnOnce(&Replay<'_>) -> Before>;
+/// Says what came before the first event of a replay whose first window is known; none:
+/// nothing, the queue begins idle.
+pub(super) type Find = Box<dyn FnOnce(&Replay<'_>) -> Option<Before>>;
 
 /// A task of the recording.
 struct Submitter {
@@ -130,7 +131,6 @@ pub struct Replay<'a> {
     tasks: TaskTable,
     trace: Tracer,
     truth: Option<Box<dyn TruthSink + 'a>>,
-    schedulers: Schedulers,
     effects: Vec<(QueueNo, Effect)>,
     known: Box<dyn Fn(Pid) -> Process + 'a>,
     submitters: Vec<Submitter>,
@@ -150,7 +150,7 @@ pub struct Replay<'a> {
     differs: bool,
     /// Until it is settled what came before the first event.
     find: Option<Find>,
-    before: Before,
+    before: Option<Before>,
 }
 
 /// Sectors of a read that came before the first event.
@@ -166,7 +166,7 @@ enum Work {
 }
 
 /// The dispatches of an experiment's queue if it is fed with a recording, and what is
-/// taken to have come before it. `known` says what is known of a process.
+/// taken to have come before it, if anything. `known` says what is known of a process.
 ///
 /// # Errors
 /// If the experiment is not possible.
@@ -174,9 +174,10 @@ pub fn replay(
     e: &Experiment,
     recording: Recording,
     known: impl Fn(Pid) -> Process,
-) -> Result<(Vec<Dispatched>, Before), ExperimentError> {
-    let mut f = Replay::new(e, Schedulers::default(), known, None)?;
-    f.find_before(e);
+) -> Result<(Vec<Dispatched>, Option<Before>), ExperimentError> {
+    let schedulers = Schedulers::default();
+    let mut f = Replay::new(e, schedulers, known, None)?;
+    f.find_before(e, schedulers);
     f.feed(recording);
     while f.take_step() {}
     let dispatches = f.handed_over.into_iter().map(|h| h.command);
@@ -218,7 +219,6 @@ impl<'a> Replay<'a> {
             tasks,
             trace: Tracer::new(Box::new(NullSink)),
             truth,
-            schedulers,
             effects: Vec::new(),
             known: Box::new(known),
             submitters: Vec::new(),
@@ -232,7 +232,7 @@ impl<'a> Replay<'a> {
             recorded: VecDeque::new(),
             differs: false,
             find: None,
-            before: Before::default(),
+            before: None,
         })
     }
 
@@ -241,13 +241,9 @@ impl<'a> Replay<'a> {
         self.find = Some(find);
     }
 
-    pub(super) fn schedulers(&self) -> Schedulers {
-        self.schedulers
-    }
-
-    /// What is taken to have come before the first event; an idle queue until the
-    /// first step is taken.
-    pub fn before(&self) -> Before {
+    /// What is taken to have come before the first event; none until the first step is
+    /// taken, and where an idle queue will do.
+    pub fn before(&self) -> Option<Before> {
         self.before
     }
 
@@ -288,7 +284,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Makes the queue what it is after what came before the first event.
-    fn begin_after(&mut self, before: Before) {
+    pub(super) fn begin_after(&mut self, before: Before) {
         if let Queue::Mq(q) = &mut self.queue {
             q.begin_search_at(before.first_tag);
         }
@@ -302,7 +298,7 @@ impl<'a> Replay<'a> {
         self.recorded = recorded;
         self.differs = false;
         self.handed_over.clear();
-        self.before = before;
+        self.before = Some(before);
     }
 
     /// A read that is done before anything else happens.
@@ -400,11 +396,10 @@ impl<'a> Replay<'a> {
 
     /// Lets everything happen that is due before the next step, then takes it.
     fn take_step(&mut self) -> bool {
-        if let Some(find) = self.find.take() {
-            let before = find(self);
-            if before != Before::default() {
-                self.begin_after(before);
-            }
+        if let Some(find) = self.find.take()
+            && let Some(before) = find(self)
+        {
+            self.begin_after(before);
         }
         if self.plugs != PlugsShow::OfQueue {
             self.steps.put_interrupt_first();

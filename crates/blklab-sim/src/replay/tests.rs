@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
-use super::{Before, Process, Recorder, Recording, Replay, replay};
+use super::{Before, Dispatched, Process, Recorder, Recording, Replay, replay};
 use blklab_experiment::{Experiment, Source};
 use blklab_sched::Schedulers;
 use blklab_trace::TraceSink as _;
@@ -125,22 +125,34 @@ fn completions_that_fit_no_command_end_the_oldest() {
     assert_eq!(sectors("none", 1, text), [100, 200]);
 }
 
-/// What a device gets one by one, each done when the next one is handed over, if `before`
-/// came before what `text` says.
-fn order(e: &Experiment, text: &str, before: Before) -> Vec<(u64, bool)> {
-    let known = |_| Process::default();
-    let mut idle = Replay::new(e, Schedulers::default(), known, None).expect("possible");
-    idle.feed(recording(text, true));
-    let mut replay = Replay::new(e, Schedulers::default(), known, None).expect("possible");
-    replay.begin_like(&idle, before, usize::MAX);
-    while replay.step() {}
-    let done = replay.handed_over();
-    done.map(|h| (h.command.sector, h.command.op == Op::Write))
-        .collect()
+/// A command's first sector, and whether it writes.
+type Seen = (u64, bool);
+
+fn seen(command: &Dispatched) -> Seen {
+    (command.sector, command.op == Op::Write)
 }
 
-/// Lines with completions, and with the dispatches of an order.
-fn with_dispatches(text: &str, ends_us: &[u64], order: &[(u64, bool)]) -> String {
+/// What a device gets one by one, each done when the next one is handed over, if `before`
+/// came before what `text` says.
+fn order(e: &Experiment, text: &str, before: Before) -> Vec<Seen> {
+    let known = |_| Process::default();
+    let mut replay = Replay::new(e, Schedulers::default(), known, None).expect("possible");
+    replay.feed(recording(text, true));
+    replay.begin_after(before);
+    while replay.step() {}
+    replay.handed_over().map(|h| seen(&h.command)).collect()
+}
+
+/// The same of a recording in which the device got what `order` says, and what is found
+/// to have come before.
+fn found(e: &Experiment, text: &str, order: &[Seen]) -> (Vec<Seen>, Option<Before>) {
+    let recorded = recording(&with_dispatches(text, order), true);
+    let (done, before) = replay(e, recorded, |_| Process::default()).expect("possible");
+    (done.iter().map(seen).collect(), before)
+}
+
+/// Lines with the dispatches of an order, and with completions, one each ms.
+fn with_dispatches(text: &str, order: &[Seen]) -> String {
     let mut lines: Vec<(u64, String)> = text
         .lines()
         .map(|l| {
@@ -150,11 +162,11 @@ fn with_dispatches(text: &str, ends_us: &[u64], order: &[(u64, bool)]) -> String
             )
         })
         .collect();
-    for (n, (sector, is_write)) in order.iter().enumerate() {
+    for (n, (sector, is_write)) in (0..).zip(order) {
         let w = if *is_write { " W" } else { "" };
-        let begins = n.checked_sub(1).map_or(8, |n| ends_us[n] + 8);
-        lines.push((begins, format!("{begins} D 37 {sector}{w}")));
-        lines.push((ends_us[n], format!("{} C 0 {sector}{w}", ends_us[n])));
+        let (begin, end) = (1000 * n + 8, 1000 * (n + 1));
+        lines.push((begin, format!("{begin} D 37 {sector}{w}")));
+        lines.push((end, format!("{end} C 0 {sector}{w}")));
     }
     lines.sort_by_key(|(time, _)| *time);
     lines.into_iter().map(|(_, l)| l + "\n").collect()
@@ -162,7 +174,7 @@ fn with_dispatches(text: &str, ends_us: &[u64], order: &[(u64, bool)]) -> String
 
 /// One command after another: reads that begin in ascending order of their sectors, and
 /// writes between which it goes back and forth.
-fn reads_and_writes() -> (String, Vec<u64>) {
+fn reads_and_writes() -> String {
     let mut text = String::new();
     let mut us = 0;
     for (n, sector) in [1000, 5000, 3000, 6000, 2000, 7000, 4000, 8000]
@@ -178,40 +190,30 @@ fn reads_and_writes() -> (String, Vec<u64>) {
         }
         us = us.max(10);
     }
-    (text, (1..=16).map(|n| 1000 * n).collect())
+    text
 }
+
+/// A command of the recording ends whatever the device has, if it has none of these.
+const ANY: [Seen; 16] = [(1, false); 16];
 
 #[test]
 fn reads_before_the_trace_are_found_by_what_the_scheduler_does() {
     let settings = "[queue]\nnr_requests = 64\n[tunables]\nfifo_batch = 5\nwrites_starved = 1";
     let e = experiment("6.12", "mq-deadline", 1, settings);
-    let (text, ends) = reads_and_writes();
-    // Any command of the recording ends whatever the device has.
-    let ended: Vec<(u64, bool)> = vec![(1, false); ends.len()];
-    let with_ends = with_dispatches(&text, &ends, &ended);
+    let text = reads_and_writes();
+    let with_ends = with_dispatches(&text, &ANY);
+    let first_tag = 0;
     let orders: Vec<_> = (0..=5)
-        .map(|reads| {
-            order(
-                &e,
-                &with_ends,
-                Before {
-                    reads,
-                    first_tag: 0,
-                },
-            )
-        })
+        .map(|reads| order(&e, &with_ends, Before { reads, first_tag }))
         .collect();
     assert!(orders.iter().all(|o| o.len() == 16), "{orders:?}");
     let mut different = orders.clone();
     different.dedup();
     assert!(different.len() > 1, "reads make a difference: {orders:?}");
     for order in &orders {
-        let recorded = recording(&with_dispatches(&text, &ends, order), true);
-        let (done, before) = replay(&e, recorded, |_| Process::default()).expect("possible");
-        let done: Vec<_> = done.iter().map(|d| (d.sector, d.op == Op::Write)).collect();
-        assert_eq!(done, *order, "{before}");
-        let is_idle = before == Before::default();
-        assert_eq!(is_idle, *order == orders[0], "{before}");
+        let (done, before) = found(&e, &text, order);
+        assert_eq!(done, *order, "{before:?}");
+        assert_eq!(before.is_none(), *order == orders[0], "{before:?}");
     }
 }
 
@@ -219,30 +221,16 @@ fn reads_before_the_trace_are_found_by_what_the_scheduler_does() {
 /// began elsewhere leave them others.
 #[test]
 fn the_first_tag_is_found_by_who_gets_a_request() {
-    let e = experiment(
-        "6.12",
-        "mq-deadline",
-        1,
-        "[queue]\nnr_requests = 6\n[tunables]\nasync_depth = 2\nfifo_batch = 1",
-    );
-    let (text, ends) = reads_and_writes();
-    let ended: Vec<(u64, bool)> = vec![(1, false); ends.len()];
-    let with_ends = with_dispatches(&text, &ends, &ended);
-    let of_tag = |first_tag| {
-        order(
-            &e,
-            &with_ends,
-            Before {
-                reads: 0,
-                first_tag,
-            },
-        )
-    };
+    let settings = "[queue]\nnr_requests = 6\n[tunables]\nasync_depth = 2\nfifo_batch = 1";
+    let e = experiment("6.12", "mq-deadline", 1, settings);
+    let text = reads_and_writes();
+    let with_ends = with_dispatches(&text, &ANY);
+    let reads = 0;
+    let of_tag = |first_tag| order(&e, &with_ends, Before { reads, first_tag });
     let other = (1..6).map(of_tag).find(|o| *o != of_tag(0));
     let other = other.expect("the first tag makes a difference");
-    let recorded = recording(&with_dispatches(&text, &ends, &other), true);
-    let (done, before) = replay(&e, recorded, |_| Process::default()).expect("possible");
-    let done: Vec<_> = done.iter().map(|d| (d.sector, d.op == Op::Write)).collect();
+    let (done, before) = found(&e, &text, &other);
     assert_eq!(done, other);
+    let before = before.expect("another tag");
     assert!(before.first_tag > 0 && before.reads == 0, "{before}");
 }

@@ -30,11 +30,11 @@ const READS_MAX: u32 = 64;
 
 impl Replay<'_> {
     /// What came before the first event is found when the first window of events is
-    /// known; else the queue begins idle. `e` is the experiment that it was made of.
-    pub fn find_before(&mut self, e: &Experiment) {
+    /// known; else the queue begins idle. `e` and `schedulers` are those that it was made of.
+    pub fn find_before(&mut self, e: &Experiment, schedulers: Schedulers) {
         let origin = Origin {
             experiment: e.clone(),
-            schedulers: self.schedulers(),
+            schedulers,
         };
         self.settle_by(Box::new(move |idle| origin.before(idle)));
     }
@@ -57,9 +57,13 @@ struct Agrees {
 }
 
 impl Origin {
-    /// What the window of events that are known says about the time before. The
-    /// idle queue if it agrees to the end of the window, or nothing agrees for much longer.
-    fn before(&self, idle: &Replay<'_>) -> Before {
+    /// What the window of events that are known says about the time before. None if the
+    /// idle queue agrees to the end of the window, or nothing for much longer.
+    fn before(&self, idle: &Replay<'_>) -> Option<Before> {
+        let (reads, tags) = (self.batch(), idle.scheduler_tags());
+        if reads == 0 && tags == 0 {
+            return None;
+        }
         let mut trials = Trials {
             origin: self,
             idle,
@@ -67,9 +71,9 @@ impl Origin {
         };
         let as_idle = trials.agrees(Before::default(), usize::MAX);
         if as_idle.to_the_end {
-            return Before::default();
+            return None;
         }
-        let near = trials.best_near(as_idle.steps + LOOK);
+        let near = trials.best_near(reads, tags, as_idle.steps + LOOK);
         let mut best = (Before::default(), as_idle);
         for before in near {
             let agrees = trials.agrees(before, usize::MAX);
@@ -82,22 +86,19 @@ impl Origin {
         }
         let (before, agrees) = best;
         let gains = agrees.dispatches >= 2 * as_idle.dispatches + GAIN_MIN;
-        if agrees.to_the_end || gains {
-            before
-        } else {
-            Before::default()
-        }
+        (agrees.to_the_end || gains).then_some(before)
     }
 
     /// Requests that the scheduler takes in a batch (`fifo_batch`); none if it
     /// does not count them.
     fn batch(&self) -> u32 {
-        let tunables = self.experiment.scheduler().map(|(_, tunables)| tunables);
-        let batch = tunables
-            .ok()
-            .filter(|t| t.names().any(|n| n == "fifo_batch"));
-        let batch = batch.map_or(0, |t| t.get("fifo_batch"));
-        u32::try_from(batch).unwrap_or(0).min(READS_MAX)
+        let scheduler = self.experiment.scheduler();
+        let (_, tunables) = scheduler.expect("the scheduler of a queue that was made");
+        if !tunables.names().any(|n| n == "fifo_batch") {
+            return 0;
+        }
+        let batch = tunables.get("fifo_batch");
+        u32::try_from(batch).map_or(READS_MAX, |n| n.min(READS_MAX))
     }
 }
 
@@ -110,12 +111,13 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// Those of all beginnings that agree for longest within the first steps.
-    fn best_near(&mut self, steps: usize) -> Vec<Before> {
+    /// Those of all beginnings, with up to so many reads and so many tags, that agree for
+    /// longest within the first steps.
+    fn best_near(&mut self, reads: u32, tags: u32, steps: usize) -> Vec<Before> {
         let mut best = Vec::new();
         let mut longest = 0;
-        for reads in 0..=self.origin.batch() {
-            for first_tag in 0..self.idle.scheduler_tags().max(1) {
+        for reads in 0..=reads {
+            for first_tag in 0..tags.max(1) {
                 let before = Before { reads, first_tag };
                 let dispatches = self.agrees(before, steps).dispatches;
                 if dispatches > longest {

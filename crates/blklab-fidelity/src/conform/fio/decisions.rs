@@ -7,7 +7,7 @@ use blklab_experiment::{Experiment, ExperimentError};
 use blklab_fio::job::Job;
 use blklab_formats::TraceFile;
 use blklab_sim::cgroup_number;
-use blklab_sim::replay::{Before, Dispatched, Process, Recorder, Recording, replay};
+use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
 use blklab_trace::TraceSource as _;
 use blklab_types::{Op, Pid};
 use serde::Serialize;
@@ -40,6 +40,14 @@ pub struct Decisions {
     pub damage: Option<String>,
 }
 
+impl Decisions {
+    /// Where the orders part, and what is taken to have come before, in words.
+    pub fn remarks(&self) -> impl Iterator<Item = &str> {
+        let remarks = self.first_difference.iter().chain(&self.before);
+        remarks.map(String::as_str)
+    }
+}
+
 /// The recorded trace of a case, if there is one: of the whole run, else the
 /// text of its first lines.
 pub(super) fn trace_of(traces: &Path, id: &str) -> Option<PathBuf> {
@@ -70,7 +78,7 @@ pub(super) fn compare(
         simulated.truncate(recorded.len());
     }
     let mut decisions = of_orders(&recorded, &simulated);
-    decisions.before = (before != Before::default()).then(|| before.to_string());
+    decisions.before = before.map(|before| before.to_string());
     decisions.beginning = beginning;
     decisions.damage = damage;
     Ok(decisions)
