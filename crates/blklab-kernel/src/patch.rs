@@ -188,6 +188,17 @@ pub const PATCHES: &[Patch] = &[
         evidence: Evidence::Mail,
         source: "J. Axboe, thread 'Read starvation by sync writes', 12 Dec 2012",
     },
+    Patch {
+        name: "bfq_no_inject",
+        summary: "nothing goes out while BFQ waits for the queue in service (as 4.12 to 4.19)",
+        since: KernelVersion::new(5, 0),
+        until: KernelVersion::FOREVER,
+        scheduler: Some("bfq"),
+        excludes: &[],
+        needs: &[],
+        evidence: Evidence::Source,
+        source: "commit d0edc2473be9 (4.20), which brought injection, taken back",
+    },
 ];
 
 /// Why a set of patches was refused.

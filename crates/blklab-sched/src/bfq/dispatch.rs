@@ -50,6 +50,9 @@ impl Bfq {
             self.wait_dispatch = false;
             self.waited_rq = Some(rq);
         }
+        if self.in_service != Some(id) {
+            self.injected_sectors += charge;
+        }
         self.queues[id].dispatched += 1;
         self.observe_dispatch(q, cx, id, rq);
         self.remove(q, cx, rq);

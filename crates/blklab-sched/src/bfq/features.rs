@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What changed in BFQ.
 
-use blklab_kernel::{Change, KernelVersion};
+use super::inject::Injection;
+use blklab_kernel::{Change, KernelVersion, Patches};
 
 /// What a release does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
+    /// What goes out while the queue in service is empty and waited for: up to 5.1 by
+    /// service, from 5.2 on by service times.
+    pub(super) injection: Injection,
+    /// The queues of the lowest weight are not idled for (5.2).
+    pub(super) spares_lowest_weight: bool,
     /// A process is I/O-bound by the part of the time in which it has requests
     /// (5.12). Before, by a series of arrivals in time, until a slot is hardly
     /// used.
@@ -60,8 +66,18 @@ pub(super) struct Features {
 }
 
 impl Features {
-    pub(super) fn of(v: KernelVersion) -> Features {
+    /// The features of a release with its patches.
+    pub(super) fn of(v: KernelVersion, patches: &Patches) -> Features {
+        let injection = if patches.has("bfq_no_inject") {
+            Injection::None
+        } else if v.since(5, 2) {
+            Injection::ByTime
+        } else {
+            Injection::ByService
+        };
         Features {
+            injection,
+            spares_lowest_weight: v.since(5, 2),
             intensity_by_time: v.since(5, 12),
             think_needs_idleness: v.since(5, 12),
             raises_only_normal_weights: v.since(5, 12),
@@ -92,10 +108,17 @@ impl Features {
 
 const SOURCE: &str = "block/bfq-iosched.c";
 
-/// What changed, release by release. Read were 5.10, 6.1 and 6.12; at which
+/// What changed, release by release. Read were 5.10, 6.1 and 6.12, and of 4.20 what the
+/// commit on injection says (d0edc2473be9); at which
 /// release between them a change came is taken from the history of the files as
 /// far as it is known.
 pub(super) const CHANGES: &[Change] = &[
+    Change {
+        release: KernelVersion::new(5, 2),
+        what: "requests of others are injected as long as the service times of the queue in service \
+               stay short; queues of the lowest weight are not idled for",
+        source: SOURCE,
+    },
     Change {
         release: KernelVersion::new(5, 12),
         what: "I/O intensity by time, shorter think times, other rules for raising, wakers and idling",
@@ -135,6 +158,6 @@ mod tests {
     #[test]
     fn every_change_is_in_the_table() {
         let era = KernelVersion::new(5, 0)..KernelVersion::FOREVER;
-        blklab_kernel::check_changes(CHANGES, era, Features::of);
+        blklab_kernel::check_changes(CHANGES, era, |v| Features::of(v, &Patches::default()));
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Injection: requests of other queues that are dispatched while the device
 //! would idle for the queue in service, as many as do not delay it.
+//!
+//! Up to 4.19 there was none. 4.20 began with a share of the service (d0edc2473be9); 5.2
+//! measures what injection does to the queue's requests. What 5.3 and 5.4 corrected is taken to
+//! have been in 5.2 already.
 
 use super::Bfq;
 use super::clock::{jiffies, now_ns};
@@ -9,6 +13,20 @@ use super::habits::LARGE_SECTORS;
 use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
+
+/// Which requests of others may go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Injection {
+    /// None.
+    None,
+    /// Those of any queue, up to a multiple of what the queue in service got.
+    ByService,
+    /// As many as leave the queue's service times short.
+    ByTime,
+}
+
+/// Injected sectors for each of the queue in service (`inject_coeff`, in tenths of its inverse).
+const INJECTED_PER_OWN: i64 = 10;
 
 /// Limit and time alone after the end of a request whose time from its queue's
 /// emptiness was `took`; none: as they were.
@@ -102,6 +120,33 @@ impl Bfq {
         cx: &Cx<'_>,
         id: QueueId,
     ) -> Option<QueueId> {
+        match self.feat.injection {
+            Injection::None => None,
+            Injection::ByService => self.choose_by_service(q, id),
+            Injection::ByTime => self.choose_by_time(q, cx, id),
+        }
+    }
+
+    /// While one that seeks is in service on a device without seeks that queues commands
+    /// (`bfq_bfqq_injectable`), the newest active queue whose request fits its budget.
+    fn choose_by_service(&self, q: &Core, id: QueueId) -> Option<QueueId> {
+        let queues = self.hw_tag != Some(false);
+        let suits = self.queues[id].is_seeky() && self.wr(id) == 1 && !self.rotational && queues;
+        let most = INJECTED_PER_OWN * self.ents[Ent::of_queue(id)].service;
+        if !suits || self.injected_sectors >= most {
+            return None;
+        }
+        let mut at = self.active.first();
+        while let Some(c) = at {
+            if !self.queues[c].is_empty() && self.fits(q, c) {
+                return Some(c);
+            }
+            at = self.active_links.next(c);
+        }
+        None
+    }
+
+    fn choose_by_time(&mut self, q: &Core, cx: &Cx<'_>, id: QueueId) -> Option<QueueId> {
         let x = &self.queues[id];
         let (waker, woken) = (x.waker, x.woken.first());
         let own = x

@@ -165,6 +165,8 @@ struct Bfq {
     waited_rq: Option<RqId>,
     /// Requests were injected since.
     rqs_injected: bool,
+    /// Sectors of other queues dispatched in the slot (`injected_service`, up to 5.1).
+    injected_sectors: i64,
 
     /// Requests inserted and not done, by hardware queue (up to 5.11).
     by_hctx: IdVec<u16, u32>,
@@ -178,7 +180,7 @@ impl Bfq {
         let start = b.timers.jiffies().0 as Jiffy;
         groups[GroupId::ROOT].sched.last_idle_class = start;
         let mut this = Bfq {
-            feat: Features::of(b.version),
+            feat: Features::of(b.version, b.patches),
             set,
             rotational: b.rotational,
             queues: Queues::default(),
@@ -220,6 +222,7 @@ impl Bfq {
             wait_dispatch: false,
             waited_rq: None,
             rqs_injected: false,
+            injected_sectors: 0,
             by_hctx: IdVec::default(),
         };
         if set.user_max_budget > 0 {

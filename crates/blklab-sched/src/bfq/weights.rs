@@ -35,11 +35,13 @@ impl Weights {
         }
     }
 
-    /// Whether there are others of another weight for which `weight`, if that
-    /// is counted, is not the lowest.
-    fn is_varied_for(&self, weight: Option<u32>) -> bool {
-        let is_lowest = weight.is_some() && self.counts.first().map(|c| c.0) == weight;
-        !is_lowest && self.counts.len() >= 2
+    /// Whether they differ.
+    fn is_varied(&self) -> bool {
+        self.counts.len() >= 2
+    }
+
+    fn is_lowest(&self, weight: u32) -> bool {
+        self.counts.first().is_some_and(|c| c.0 == weight)
     }
 }
 
@@ -64,8 +66,10 @@ impl Bfq {
     /// with care (`bfq_asymmetric_scenario`).
     pub(super) fn is_asymmetric(&self, id: QueueId) -> bool {
         let weight = self.ents[Ent::of_queue(id)].counted;
+        let spared = self.feat.spares_lowest_weight
+            && weight.is_some_and(|weight| self.weights.is_lowest(weight));
         let classes = self.busy.iter().filter(|&&n| n > 0).count();
-        self.weights.is_varied_for(weight)
+        (self.weights.is_varied() && !spared)
             || classes > 1
             || self.pending_groups > self.feat.pending_groups_allowed()
     }

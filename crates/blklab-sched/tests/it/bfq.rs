@@ -24,6 +24,7 @@ struct Vector {
     slots: u32,
     service: &'static str,
     tunables: Tunables,
+    patches: &'static [&'static str],
     arrivals: Vec<Arrival>,
     loops: Vec<ClosedLoop>,
     processes: fn(&str, &mut IoContext),
@@ -56,6 +57,7 @@ impl Vector {
         let mut table = MqTable::new(kernel, "bfq", self.slots, self.service, arrivals);
         table.setup.limits.queue.rotational = self.rotational;
         table.setup.limits.nr_requests = Some(2048);
+        table.setup.patches = self.patches.to_vec();
         table.loops.clone_from(&self.loops);
         table.processes = self.processes;
         table.with(self.tunables).run()
@@ -69,6 +71,7 @@ fn disk(slots: u32, service: &'static str, arrivals: Vec<Arrival>) -> Vector {
         slots,
         service,
         tunables: &[],
+        patches: &[],
         arrivals,
         loops: Vec::new(),
         processes: |_, _| {},
@@ -214,6 +217,61 @@ fn b14_injection() {
         "T0@0 T1@8 T2@16 B0@18 B1@20 B2@22 T3@24 B3@26 B4@28 B5@30 T4@32 B6@34 B7@36 B8@38 \
          T5@40 B9@42 B10@44 B11@46 T6@48 B12@50 B13@52 B14@54 T7@56 B15@58",
     );
+}
+
+/// P1, which seeks and has a higher weight, has 25 reads at 0, and is waited for when they
+/// are done; P2 has some at 1.
+fn beside_one_that_seeks(patches: &'static [&'static str], others: Vec<Arrival>) -> Vector {
+    let mut a = series("0", "P1", "A", 25, (100_000, 2000), "");
+    a.extend(others);
+    Vector {
+        patches,
+        processes: |name, ioc| ioc.ioprio = ioprio(if name == "P1" { "be0" } else { "be4" }),
+        ..flash(8, "1", a).with(CALM)
+    }
+}
+
+#[test]
+fn before_5_2_injection_goes_by_service() {
+    // As soon as P1 has nothing left to dispatch.
+    let small = || series("1", "P2", "B", 3, (90_000_000, 2000), "");
+    let at_once = "A0@0..A7@0 A8@1..A24@17 B0@18 B1@19 B2@20";
+    beside_one_that_seeks(&[], small()).check_on(&["5.0", "5.1"], at_once);
+    // P1 got 200 sectors: up to 2000 of others, and the request that goes beyond.
+    let large = || series("1", "P2", "B", 4, (90_000_000, 1024), "+1024");
+    let two = "A0@0..A7@0 A8@1..A24@17 B0@18 B1@19 B2@33 B3@33";
+    beside_one_that_seeks(&[], large()).check_on(&["5.0", "5.1"], two);
+    // From 5.2 on as many as service times tell, of which nothing is known yet. Without
+    // injection nothing: P1 is done at 25, and waited for until 33.
+    let waits = "A0@0..A7@0 A8@1..A24@17 B0@33 B1@33 B2@33";
+    beside_one_that_seeks(&[], small()).check_on(&["5.2", "5.10"], waits);
+    beside_one_that_seeks(&["bfq_no_inject"], small()).check_on(ALL_KERNELS, waits);
+}
+
+#[test]
+fn without_injection_wakers_wait_too() {
+    // As B14, where P2's reads go out while P1 thinks.
+    let a = series("0", "P2", "B", 16, (90_000_000, 8), "");
+    let mut v = disk(1, "2", a).with(CALM);
+    v.loops = thinker(6, 8);
+    v.patches = &["bfq_no_inject"];
+    v.processes = |name, ioc| {
+        if name == "P1" {
+            ioc.ioprio = ioprio("be0");
+        }
+    };
+    v.check("T0@0 T1@8 T2@16 T3@24 T4@32 T5@40 T6@48 T7@56 B0@66..B15@96");
+}
+
+#[test]
+fn before_5_2_the_lowest_weight_is_idled_for() {
+    // As B5, on flash: P2, of weight 10, has nothing left at 32, beside P1 of weight 80.
+    let mut a = series("0", "P1", "A", 16, (100_000, 1024), "+1024");
+    a.extend(series("0", "P2", "B", 6, (90_000_000, 1024), "+1024"));
+    let mut v = flash(1, "2", a).with(&[("low_latency", 0), ("max_budget", 2048)]);
+    v.processes = |name, ioc| ioc.ioprio = ioprio(if name == "P1" { "be0" } else { "be7" });
+    v.check_on(&["5.0", "5.1"], "A0@0..A9@18 B0@20..B5@30 A10@40..A15@50");
+    v.check_on(&["5.2", "5.10"], "A0@0..A9@18 B0@20..B5@30 A10@32..A15@42");
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub(crate) fn tunables(
 }
 
 /// Some of the patches that fit the release, the scheduler and each other.
-fn patches(s: &mut Stream, sched: &str, v: KernelVersion) -> Vec<&'static str> {
+pub(crate) fn patches(s: &mut Stream, sched: &str, v: KernelVersion) -> Vec<&'static str> {
     let mut on = Vec::new();
     for p in PATCHES {
         if p.scheduler.is_some_and(|only| only != sched) || s.below(3) > 0 {

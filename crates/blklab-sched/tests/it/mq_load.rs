@@ -2,7 +2,7 @@
 //! Random multi-queue devices, tunables and loads, for properties that always
 //! hold.
 
-use crate::load::{Values, pick, random_prio, tunables, version};
+use crate::load::{Values, patches, pick, random_prio, tunables, version};
 use crate::mq_rig::{MqRig, MqSetup};
 use blklab_block::CpuPolicy;
 use blklab_block::QueueLimits;
@@ -62,11 +62,12 @@ impl Config {
             }
         }
         let budgets = [None, None, Some(queue_depth), Some(1 + s.below(4) as u32)];
-        let setup = MqSetup {
+        let mut setup = MqSetup {
             kernel,
             sched: sched.name,
             hz: *pick(s, &[100, 250, 1000]),
             tunables,
+            patches: Vec::new(),
             limits: Limits {
                 queue_depth,
                 budget: *pick(s, &budgets),
@@ -86,10 +87,12 @@ impl Config {
                 ..Limits::default()
             },
         };
+        let requeues = s.below(4) == 0;
+        setup.patches = patches(s, sched.name, version(kernel));
         Config {
             setup,
             ordered,
-            requeues: s.below(4) == 0,
+            requeues,
         }
     }
 }

@@ -173,6 +173,7 @@ fn replay(
         sched,
         hz: 250,
         tunables: tunables.to_vec(),
+        patches: Vec::new(),
         limits: {
             limits.queue.max_sectors = 1024;
             limits

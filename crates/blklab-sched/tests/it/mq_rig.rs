@@ -56,6 +56,7 @@ pub(crate) struct MqSetup {
     pub(crate) sched: &'static str,
     pub(crate) hz: u32,
     pub(crate) tunables: Vec<(&'static str, i64)>,
+    pub(crate) patches: Vec<&'static str>,
     pub(crate) limits: Limits,
 }
 
@@ -73,6 +74,7 @@ impl MqSetup {
             sched,
             hz: 1000,
             tunables: Vec::new(),
+            patches: Vec::new(),
             limits,
         }
     }
@@ -101,7 +103,7 @@ impl MqSetup {
             version,
             hz,
             tunables: &tunables,
-            patches: &Patches::default(),
+            patches: &Patches::new(&self.patches, version).expect("patches"),
             rotational: self.limits.queue.rotational,
             timers,
             shared: &blklab_sched::Shared::default(),
