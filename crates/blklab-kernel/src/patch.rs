@@ -233,6 +233,10 @@ impl fmt::Display for PatchError {
             PatchError::Unknown(name, valid) => {
                 write!(f, "no patch '{}'; valid: {}", shown(name), valid.join(", "))
             }
+            PatchError::DoesNotFit(name, v, since, KernelVersion::FOREVER) => write!(
+                f,
+                "patch '{name}' does not fit kernel {v}; it fits {since} and later"
+            ),
             PatchError::DoesNotFit(name, v, since, until) => write!(
                 f,
                 "patch '{name}' does not fit kernel {v}; it fits {since} up to, not including, \
@@ -336,6 +340,10 @@ mod tests {
             refused(&["quantum_tweak"], k28),
             "patch 'quantum_tweak' does not fit kernel 2.6.28; it fits 2.6.33 up to, not \
              including, 5.0"
+        );
+        assert_eq!(
+            refused(&["bfq_no_inject"], k33),
+            "patch 'bfq_no_inject' does not fit kernel 2.6.33; it fits 5.0 and later"
         );
         assert_eq!(
             refused(&["quantum_tweak", "quantum_log"], k33),
