@@ -4,7 +4,7 @@
 use blklab::{Catalogue, KernelVersion};
 
 /// Devices: laws, disks, controllers, flash drives.
-const DEVICES: [&str; 9] = [
+const DEVICES: [&str; 10] = [
     "sata-7200-2008",
     "serial",
     "parallel",
@@ -14,6 +14,7 @@ const DEVICES: [&str; 9] = [
     "ssd-x25m",
     "samsung-980-pro",
     "st2000dm006",
+    "sata-ssd",
 ];
 /// Settings of the queue, and values that make them matter.
 const QUEUE: [(&str, &[&str]); 5] = [
@@ -32,7 +33,19 @@ const MACHINE: [(&str, &[&str]); 6] = [
     ("memory", &["'76m'", "'84m'", "'128m'", "'256m'"]),
     ("cpus", &["1", "2", "4"]),
 ];
-const PATTERNS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
+const PATTERNS: [&str; 9] = [
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "rw",
+    "randrw",
+    "trim",
+    "randtrim",
+    "randtrimwrite",
+];
+/// So many of them do not trim.
+const NO_TRIMS: usize = 6;
 const BLOCKS: [&str; 5] = ["4k", "8k", "20k", "64k", "256k"];
 /// Options of a job that change how its I/O reaches the queue.
 const OPTIONS: [&str; 14] = [
@@ -185,9 +198,15 @@ impl<'a> Tape<'a> {
     }
 
     fn job(&mut self, n: u64, on_disk: bool, groups: &[(&str, &str)]) -> String {
+        // Files cannot be trimmed.
+        let patterns = if on_disk {
+            &PATTERNS[..]
+        } else {
+            &PATTERNS[..NO_TRIMS]
+        };
         let mut job = format!(
             "[j{n}]\nrw={}\nbs={}\n",
-            self.one_of(&PATTERNS),
+            self.one_of(patterns),
             self.one_of(&BLOCKS)
         );
         job += &format!(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a device, its driver and sysfs set for a queue on either path.
 
+use blklab_types::DiscardLimits;
+
 /// Limits of a queue, the kernel's `struct queue_limits` and what lies beside
 /// it in sysfs. The rest differs by path: [`crate::sq::Limits`],
 /// [`crate::mq::Limits`].
@@ -18,7 +20,19 @@ pub struct QueueLimits {
     pub has_flush: bool,
     /// The device writes through on request.
     pub has_fua: bool,
+    /// What a discard may be; none: the device has no discards, and those that come
+    /// fail.
+    pub discard: Option<DiscardLimits>,
     /// First sector of the partition that bios come from (event A); none if
     /// the whole disk is used.
     pub partition_start: Option<u64>,
+}
+
+impl QueueLimits {
+    /// Whether discards of so many sectors may become one request
+    /// (`blk_queue_get_max_sectors`): segments do not count.
+    pub(crate) fn discards_fit(&self, a_sectors: u32, b_sectors: u32) -> bool {
+        let most = self.discard.map_or(0, |discard| discard.max_sectors);
+        u64::from(a_sectors) + u64::from(b_sectors) <= u64::from(most)
+    }
 }

@@ -5,6 +5,10 @@ use crate::{Cx, Effect, events};
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, Time};
 
+/// "Operation not supported": the error of ordered writes that a queue cannot do, and
+/// of discards of a device that has none.
+pub(crate) const EOPNOTSUPP: u16 = 95;
+
 /// A bio on its way through the queue, with the time of its Q.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {

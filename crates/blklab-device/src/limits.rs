@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a device and its driver impose on the queue.
 
-use blklab_types::Span;
+use blklab_types::{DiscardLimits, Span};
 
 /// The kernel driver that a device is attached to. Drivers differ in when they
 /// take requests: only SCSI has a budget beside its tags.
@@ -49,6 +49,9 @@ pub struct DeviceLimits {
     pub has_flush: bool,
     /// A write can be made to pass that cache (`queue/fua`).
     pub has_fua: bool,
+    /// What it discards, from the release on in which its driver can say so; none:
+    /// it has no discards.
+    pub discard: Option<DiscardLimits>,
 }
 
 impl DeviceLimits {
@@ -65,11 +68,25 @@ impl DeviceLimits {
         ordered_writes: true,
         has_flush: true,
         has_fua: false,
+        discard: None,
+    };
+
+    /// What libata and the SCSI disk driver make of a SATA drive with TRIM: a command
+    /// has 64 ranges of 65535 sectors (drivers/ata/libata-scsi.c,
+    /// `ata_scsiop_inq_b0`; `discard_max_bytes` is 2147450880).
+    pub const SATA_FLASH: DeviceLimits = DeviceLimits {
+        rotational: Some(false),
+        discard: Some(DiscardLimits {
+            max_sectors: 64 * 65_535,
+            granularity_sectors: 1,
+        }),
+        ..DeviceLimits::NONE
     };
 
     /// What the NVMe driver of Linux makes of a drive with many queues, and of one
     /// that takes commands larger than the kernel's own limit of 1280 KiB: general
-    /// knowledge, not read in a data sheet.
+    /// knowledge, not read in a data sheet. A discard has no limit but that of a
+    /// request (drivers/nvme/host/core.c, `nvme_config_discard`).
     pub const NVME: DeviceLimits = DeviceLimits {
         driver: Driver::Nvme,
         hw_queues: 128,
@@ -77,6 +94,7 @@ impl DeviceLimits {
         max_sectors: Some(2560),
         rotational: Some(false),
         has_fua: true,
+        discard: Some(DiscardLimits::ANY),
         ..DeviceLimits::NONE
     };
 }

@@ -75,7 +75,7 @@ const MODELS: &[DeviceInfo] = &[
         params: measured::PARAMS,
         preset: &[],
         queue_depth: 32,
-        limits: DeviceLimits::NONE,
+        limits: measured::LIMITS,
         settings: Settings::NONE,
         build: Build::Plain(measured::build),
     },

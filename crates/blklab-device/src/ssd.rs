@@ -15,7 +15,7 @@
 //! the two read parameters of `ssd-2010` from two throughputs published in
 //! January 2010 (78 and 156 MB/s; see `examples/quantum-2010.toml`). Left out: the translation
 //! layer and its garbage collection (the random rate stands for both), wear,
-//! and trims, which take no time.
+//! and trims: the drives of that generation have none.
 
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;

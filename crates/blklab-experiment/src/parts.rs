@@ -104,4 +104,6 @@ pub struct QueueFacts {
     pub queue_depth: u32,
     /// Largest bio of the device that tasks use, in sectors.
     pub bio_max_sectors: u32,
+    /// `queue/discard_max_bytes`; 0: there are no discards.
+    pub discard_max_bytes: u64,
 }

@@ -203,6 +203,10 @@ fn limits(
     if let Some(us) = number("wbt_lat_usec") {
         e.queue.wbt_lat_usec = Some(us);
     }
+    let discards = context.queue("discard_max_bytes").filter(|n| *n > 0);
+    if !e.kernel.has_single_queue() && discards.is_some() {
+        e.queue.discard_max_bytes = discards;
+    }
     e.queue.write_cache = match context.has_write_cache() {
         Some(has) => Some(has),
         // Flushes that are queued and reach the device say that it has a cache.

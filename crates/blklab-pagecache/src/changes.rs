@@ -26,6 +26,11 @@ pub const CHANGES: &[Change] = &[
         source: "fs/fs-writeback.c, mm/page-writeback.c",
     },
     Change {
+        release: KernelVersion::v2_6(28),
+        what: "block devices can be discarded",
+        source: "block/ioctl.c",
+    },
+    Change {
         release: KernelVersion::v2_6(29),
         what: "all pages that a task dirties count for its share; a walk stops at the very page",
         source: "mm/page-writeback.c",
@@ -72,8 +77,8 @@ pub const CHANGES: &[Change] = &[
     },
     Change {
         release: KernelVersion::new(3, 0),
-        what: "pages under write-back are not changed; faults mark where read-ahead goes on",
-        source: "mm/filemap.c",
+        what: "pages under write-back are not changed; faults mark where read-ahead goes on; the bios of a discard are waited for together",
+        source: "mm/filemap.c, block/blk-lib.c",
     },
     Change {
         release: KernelVersion::new(3, 2),
@@ -84,6 +89,11 @@ pub const CHANGES: &[Change] = &[
         release: KernelVersion::new(3, 6),
         what: "proportions age by time",
         source: "mm/page-writeback.c, lib/flex_proportions.c",
+    },
+    Change {
+        release: KernelVersion::new(3, 8),
+        what: "the bios of a discard are plugged",
+        source: "block/blk-lib.c",
     },
     Change {
         release: KernelVersion::new(3, 9),
@@ -116,9 +126,19 @@ pub const CHANGES: &[Change] = &[
         source: "mm/readahead.c",
     },
     Change {
+        release: KernelVersion::new(4, 7),
+        what: "the last bio of a discard is synchronous",
+        source: "block/blk-lib.c",
+    },
+    Change {
         release: KernelVersion::new(4, 10),
         what: "background and direct writes are marked for write-back throttling; direct O_DSYNC writes to block devices carry FUA",
         source: "fs/fs-writeback.c, fs/block_dev.c, mm/readahead.c",
+    },
+    Change {
+        release: KernelVersion::new(4, 12),
+        what: "a discard drops the pages of its range",
+        source: "block/ioctl.c",
     },
     Change {
         release: KernelVersion::new(4, 18),
@@ -129,6 +149,11 @@ pub const CHANGES: &[Change] = &[
         release: KernelVersion::new(5, 0),
         what: "devices split bios themselves and are never congested",
         source: "block/blk-merge.c, mm/readahead.c, fs/block_dev.c",
+    },
+    Change {
+        release: KernelVersion::new(5, 9),
+        what: "a discard that does not begin at the granularity has a bio up to there",
+        source: "block/blk-lib.c",
     },
     Change {
         release: KernelVersion::new(5, 18),

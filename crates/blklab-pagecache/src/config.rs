@@ -4,7 +4,7 @@
 use crate::features::{BioBound, Features};
 use crate::layout::Layout;
 use crate::limits::Memory;
-use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Span};
+use blklab_types::{DiscardLimits, PAGE_BYTES, PAGE_SECTORS, Span};
 use std::fmt;
 
 /// Processor time of calls on names, besides waiting: of a machine with 2.4 GHz
@@ -126,6 +126,8 @@ pub struct Config {
     pub op_costs: OpCosts,
     /// The disk has a volatile cache and knows FUA (`queue/fua`).
     pub fua: bool,
+    /// What the disk discards; none: it has no discards.
+    pub discard: Option<DiscardLimits>,
 }
 
 /// A setting that cannot work.
@@ -180,6 +182,7 @@ impl Config {
             layout: Layout::default(),
             op_costs: OpCosts::default(),
             fua: false,
+            discard: None,
         }
     }
 

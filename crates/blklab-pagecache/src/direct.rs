@@ -298,19 +298,28 @@ impl<H: Host> PageCache<H> {
 
     /// Waits for the bios of a synchronous I/O (`dio_await_completion`).
     async fn finish_direct(&self, key: u64, queued: bool) -> Result<Option<u64>, FsError> {
-        self.end_direct(key, false);
         if queued {
+            self.end_direct(key, false);
             return Ok(None);
         }
+        self.wait_direct(key, true).await.map(Some)
+    }
+
+    /// The submitter has nothing more, and waits for the bios; whether it unplugs
+    /// before it sleeps.
+    pub(crate) async fn wait_direct(&self, key: u64, unplugs: bool) -> Result<u64, FsError> {
+        self.end_direct(key, false);
         let pending = || self.with(|s| s.directs.get_mut(key).is_some_and(|d| d.pending > 0));
         while pending() {
-            self.host.unplug();
+            if unplugs {
+                self.host.unplug();
+            }
             if pending() {
                 self.host.suspend().await;
             }
         }
         match self.with(|s| s.directs.remove(key)) {
-            Some(direct) if !direct.failed => Ok(Some(direct.bytes)),
+            Some(direct) if !direct.failed => Ok(direct.bytes),
             _ => Err(FsError::Io),
         }
     }

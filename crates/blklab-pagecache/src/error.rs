@@ -9,7 +9,7 @@ use std::fmt;
 pub enum FsError {
     /// The descriptor, file or context does not exist (`EBADF`).
     BadHandle,
-    /// A direct I/O is not aligned to 512 bytes (`EINVAL`).
+    /// A direct I/O or a discard is not aligned to 512 bytes (`EINVAL`).
     Unaligned,
     /// The disk is full (`ENOSPC`).
     NoSpace,
@@ -19,6 +19,12 @@ pub enum FsError {
     NotDirectory,
     /// The directory is not empty, or is the root (`ENOTEMPTY`, `EBUSY`).
     NotEmpty,
+    /// The kernel or the file knows no such request (`ENOTTY`).
+    NoSuchRequest,
+    /// The device cannot do it (`EOPNOTSUPP`).
+    NotSupported,
+    /// The range ends behind the device (`EINVAL`).
+    BehindEnd,
     /// The filesystem has no direct I/O (`EINVAL`).
     NoDirect,
     /// The device reported an error (`EIO`).
@@ -29,11 +35,16 @@ impl fmt::Display for FsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FsError::BadHandle => "no such file, descriptor or context",
-            FsError::Unaligned => "offset and length of direct I/O must be multiples of 512 bytes",
+            FsError::Unaligned => {
+                "offset and length of direct I/O and discards must be multiples of 512 bytes"
+            }
             FsError::NoSpace => "no space left in the layout",
             FsError::TooBig => "the range ends beyond the largest file",
             FsError::NotDirectory => "not a directory",
             FsError::NotEmpty => "the directory is not empty",
+            FsError::NoSuchRequest => "inappropriate ioctl for the file",
+            FsError::NotSupported => "operation not supported by the device",
+            FsError::BehindEnd => "the range ends behind the device",
             FsError::NoDirect => "the filesystem has no direct I/O",
             FsError::Io => "input/output error",
         })

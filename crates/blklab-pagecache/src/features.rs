@@ -247,6 +247,64 @@ pub enum QueuedSync {
     ForcedAccess,
 }
 
+/// What a discard of a range of a block device does (`BLKDISCARD`;
+/// block/ioctl.c, `blk_ioctl_discard`, and block/blk-lib.c,
+/// `blkdev_issue_discard`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscardCall {
+    /// Its bios are submitted one behind the other and waited for together (3.0,
+    /// "blkdev: Submit discard bio in batches in blkdev_issue_discard()"); before,
+    /// each is waited for before the next.
+    pub together: bool,
+    /// Under a task plug (3.8, "block: add plug for blkdev_issue_discard").
+    pub plugs: bool,
+    /// The last bio is synchronous, since the caller waits for it and it for those
+    /// before it (4.7, "block: add __blkdev_issue_discard"; `submit_bio_wait`).
+    pub last_is_sync: bool,
+    /// The pages of the range are dropped first, dirty ones too (4.12, "block:
+    /// Invalidate cache on discard v2").
+    pub drops_pages: bool,
+    /// A range that does not begin at the granularity has a bio up to there (5.9,
+    /// "block: improve discard bio alignment in __blkdev_issue_discard()").
+    pub aligns_start: bool,
+}
+
+impl DiscardCall {
+    /// 2.6.28, "Add BLKDISCARD ioctl to allow userspace to discard sectors".
+    const FIRST: DiscardCall = DiscardCall {
+        together: false,
+        plugs: false,
+        last_is_sync: false,
+        drops_pages: false,
+        aligns_start: false,
+    };
+    /// 3.0 to 3.7.
+    const BATCHED: DiscardCall = DiscardCall {
+        together: true,
+        ..DiscardCall::FIRST
+    };
+    /// 3.8 to 4.6.
+    const PLUGGED: DiscardCall = DiscardCall {
+        plugs: true,
+        ..DiscardCall::BATCHED
+    };
+    /// 4.7 to 4.11.
+    const CHAINED: DiscardCall = DiscardCall {
+        last_is_sync: true,
+        ..DiscardCall::PLUGGED
+    };
+    /// 4.12 to 5.8.
+    const COHERENT: DiscardCall = DiscardCall {
+        drops_pages: true,
+        ..DiscardCall::CHAINED
+    };
+    /// 5.9 and later.
+    const ALIGNED: DiscardCall = DiscardCall {
+        aligns_start: true,
+        ..DiscardCall::COHERENT
+    };
+}
+
 /// The page cache of one range of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
@@ -362,6 +420,9 @@ pub struct Features {
     pub direct_write_flags: BioFlags,
     /// Direct I/O on a block device that a task plug covers.
     pub device_plug: DevicePlug,
+    /// Discards of block devices; none: the kernel has no such request (up to
+    /// 2.6.27).
+    pub discard: Option<DiscardCall>,
 }
 
 /// A release without a preset here.
@@ -424,6 +485,7 @@ impl Features {
         file_queued_sync: QueuedSync::Never,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
         device_plug: DevicePlug::Submission,
+        discard: None,
     };
 
     /// 2.6.22: ratios 10 and 5 ("change default dirty-writeback limits").
@@ -451,12 +513,19 @@ impl Features {
         ..Features::K2623
     };
 
-    /// 2.6.25 to 2.6.28.
-    pub const K2628: Features = Features {
-        name: "2.6.28",
+    /// 2.6.25 to 2.6.27.
+    pub const K2625: Features = Features {
+        name: "2.6.25",
         more_io_waits: true,
         background_always_waits: false,
         ..Features::K2624
+    };
+
+    /// 2.6.28: block devices can be discarded.
+    pub const K2628: Features = Features {
+        name: "2.6.28",
+        discard: Some(DiscardCall::FIRST),
+        ..Features::K2625
     };
 
     /// 2.6.29: all dirtied pages count for the task's share.
@@ -543,11 +612,13 @@ impl Features {
         ..Features::K2637
     };
 
-    /// 3.0 and 3.1: pages under write-back are not changed.
+    /// 3.0 and 3.1: pages under write-back are not changed; discards are waited for
+    /// together.
     pub const K300: Features = Features {
         name: "3.0",
         fault_readahead: FaultReadahead::AroundMarked,
         stable_pages: true,
+        discard: Some(DiscardCall::BATCHED),
         ..Features::K2639
     };
 
@@ -561,11 +632,18 @@ impl Features {
         ..Features::K300
     };
 
-    /// 3.6 to 3.8: proportions age by time.
+    /// 3.6 and 3.7: proportions age by time.
     pub const K306: Features = Features {
         name: "3.6",
         ageing: Ageing::Time,
         ..Features::K302
+    };
+
+    /// 3.8: discards are plugged.
+    pub const K308: Features = Features {
+        name: "3.8",
+        discard: Some(DiscardCall::PLUGGED),
+        ..Features::K306
     };
 
     /// 3.9 to 3.11: pages are stable only where the device asks for it, which
@@ -573,7 +651,7 @@ impl Features {
     pub const K309: Features = Features {
         name: "3.9",
         stable_pages: false,
-        ..Features::K306
+        ..Features::K308
     };
 
     /// 3.12 to 3.14: cautious context read-ahead; workers end queued writes with
@@ -608,14 +686,21 @@ impl Features {
         ..Features::K316
     };
 
-    /// 4.4 to 4.9.
+    /// 4.4 to 4.6.
     pub const K404: Features = Features {
         name: "4.4",
         window_cap: WindowCap::Device,
         ..Features::K403
     };
 
-    /// 4.10 to 4.17: background and direct writes are marked for write-back
+    /// 4.7 to 4.9: the last bio of a discard is synchronous.
+    pub const K407: Features = Features {
+        name: "4.7",
+        discard: Some(DiscardCall::CHAINED),
+        ..Features::K404
+    };
+
+    /// 4.10 and 4.11: background and direct writes are marked for write-back
     /// throttling; direct writes with `O_DSYNC` to block devices carry FUA.
     pub const K410: Features = Features {
         name: "4.10",
@@ -623,17 +708,24 @@ impl Features {
         background_flags: BioFlags::BACKGROUND,
         direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0),
         device_queued_sync: QueuedSync::ForcedAccess,
-        ..Features::K404
+        ..Features::K407
+    };
+
+    /// 4.12 to 4.17: a discard drops the pages of its range.
+    pub const K412: Features = Features {
+        name: "4.12",
+        discard: Some(DiscardCall::COHERENT),
+        ..Features::K410
     };
 
     /// 4.18 to 4.20: those that overwrite a file do as well.
     pub const K418: Features = Features {
         name: "4.18",
         file_queued_sync: QueuedSync::ForcedAccess,
-        ..Features::K410
+        ..Features::K412
     };
 
-    /// 5.0 to 5.17: multi-queue devices only, which are never congested and
+    /// 5.0 to 5.8: multi-queue devices only, which are never congested and
     /// split bios themselves.
     pub const K500: Features = Features {
         name: "5.0",
@@ -648,11 +740,19 @@ impl Features {
         ..Features::K418
     };
 
+    /// 5.9 to 5.17: discards that do not begin at the granularity have a bio up to
+    /// there.
+    pub const K509: Features = Features {
+        name: "5.9",
+        discard: Some(DiscardCall::ALIGNED),
+        ..Features::K500
+    };
+
     /// 5.18 to 6.5: read-ahead fills large folios.
     pub const K518: Features = Features {
         name: "5.18",
         large_folios: true,
-        ..Features::K500
+        ..Features::K509
     };
 
     /// 6.6 to 6.18: direct writes to block devices are plugged like reads.
@@ -663,11 +763,12 @@ impl Features {
     };
 
     /// All presets, oldest first.
-    pub const ALL: [Features; 28] = [
+    pub const ALL: [Features; 33] = [
         Features::K2616,
         Features::K2622,
         Features::K2623,
         Features::K2624,
+        Features::K2625,
         Features::K2628,
         Features::K2629,
         Features::K2630,
@@ -681,15 +782,19 @@ impl Features {
         Features::K300,
         Features::K302,
         Features::K306,
+        Features::K308,
         Features::K309,
         Features::K312,
         Features::K315,
         Features::K316,
         Features::K403,
         Features::K404,
+        Features::K407,
         Features::K410,
+        Features::K412,
         Features::K418,
         Features::K500,
+        Features::K509,
         Features::K518,
         Features::K606,
     ];
@@ -700,7 +805,8 @@ impl Features {
         (KernelVersion::v2_6(22), Features::K2622),
         (KernelVersion::v2_6(23), Features::K2623),
         (KernelVersion::v2_6(24), Features::K2624),
-        (KernelVersion::v2_6(25), Features::K2628),
+        (KernelVersion::v2_6(25), Features::K2625),
+        (KernelVersion::v2_6(28), Features::K2628),
         (KernelVersion::v2_6(29), Features::K2629),
         (KernelVersion::v2_6(30), Features::K2630),
         (KernelVersion::v2_6(31), Features::K2631),
@@ -713,15 +819,19 @@ impl Features {
         (KernelVersion::new(3, 0), Features::K300),
         (KernelVersion::new(3, 2), Features::K302),
         (KernelVersion::new(3, 6), Features::K306),
+        (KernelVersion::new(3, 8), Features::K308),
         (KernelVersion::new(3, 9), Features::K309),
         (KernelVersion::new(3, 12), Features::K312),
         (KernelVersion::new(3, 15), Features::K315),
         (KernelVersion::new(3, 16), Features::K316),
         (KernelVersion::new(4, 3), Features::K403),
         (KernelVersion::new(4, 4), Features::K404),
+        (KernelVersion::new(4, 7), Features::K407),
         (KernelVersion::new(4, 10), Features::K410),
+        (KernelVersion::new(4, 12), Features::K412),
         (KernelVersion::new(4, 18), Features::K418),
         (KernelVersion::new(5, 0), Features::K500),
+        (KernelVersion::new(5, 9), Features::K509),
         (KernelVersion::new(5, 18), Features::K518),
         (KernelVersion::new(6, 6), Features::K606),
     ];

@@ -37,6 +37,7 @@ mod changes;
 mod config;
 mod control;
 mod direct;
+mod discard;
 mod ends;
 mod error;
 mod features;
@@ -81,7 +82,7 @@ pub use config::{Config, ConfigError, OpCosts};
 pub use ends::UnknownBio;
 pub use error::FsError;
 pub use features::{
-    Ageing, BioBound, DeviceFlush, DevicePlug, FadviseRandom, FaultReadahead, Features, Flusher,
+    Ageing, BioBound, DeviceFlush, DevicePlug, DiscardCall, FadviseRandom, FaultReadahead, Features, Flusher,
     InodeLists, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
     UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };

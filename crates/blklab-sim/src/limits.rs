@@ -6,6 +6,7 @@ use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
 use blklab_experiment::{Experiment, ExperimentError, MdSpec, QueueFacts};
 use blklab_kernel::KernelVersion;
+use blklab_types::{DiscardLimits, SECTOR_BYTES};
 
 /// What is wrong with a device, at its key or in its file.
 pub fn device_refused(e: DeviceError) -> ExperimentError {
@@ -45,6 +46,54 @@ fn nr_hw_queues(e: &Experiment, of_device: u32) -> u16 {
     of_device.min(cpus).clamp(1, 64) as u16
 }
 
+/// The first release in which a driver tells the queue that its device discards:
+/// libata and the SCSI disk driver with 2.6.33 ("libata: Add support for TRIM"), NVMe
+/// with 3.9 ("NVMe: Add discard support for capable devices"), virtio_blk with 5.0
+/// ("virtio_blk: add discard and write zeroes support"). The others can as soon as
+/// the block layer knows discards.
+fn discards_since(driver: Driver) -> KernelVersion {
+    match driver {
+        Driver::Scsi => KernelVersion::v2_6(33),
+        Driver::Nvme => KernelVersion::new(3, 9),
+        Driver::Virtio => KernelVersion::new(5, 0),
+        Driver::NullBlk | Driver::SimDisk => KernelVersion::v2_6(28),
+    }
+}
+
+/// What the queue can discard: what device and driver say, and `discard_max_bytes`
+/// (block/blk-sysfs.c, `queue_discard_max_store`: more than the device's is the
+/// device's).
+fn discard_limits(
+    e: &Experiment,
+    of_device: &DeviceLimits,
+) -> Result<Option<DiscardLimits>, ExperimentError> {
+    let limits = of_device
+        .discard
+        .filter(|_| e.kernel >= discards_since(of_device.driver));
+    let Some(max_bytes) = e.queue.discard_max_bytes else {
+        return Ok(limits);
+    };
+    let refused = |what: String| {
+        Err(ExperimentError::new(format!("discard_max_bytes: {what}")).about("discard_max_bytes"))
+    };
+    let Some(limits) = limits else {
+        let device = &e.device.name;
+        return refused(format!("device {device} has no discards on kernel {}", e.kernel));
+    };
+    let granularity_bytes = u64::from(limits.granularity_sectors) * SECTOR_BYTES;
+    if !max_bytes.is_multiple_of(granularity_bytes) {
+        return refused(format!(
+            "{max_bytes} is no multiple of the granularity, {granularity_bytes} bytes"
+        ));
+    }
+    let written = u32::try_from(max_bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
+    let max_sectors = written.min(limits.max_sectors);
+    Ok((max_sectors > 0).then_some(DiscardLimits {
+        max_sectors,
+        ..limits
+    }))
+}
+
 /// First sector of the partition in use, if it is not the whole disk.
 fn partition_start(e: &Experiment) -> Option<u64> {
     let start = e.queue.partition_start.filter(|start| *start > 0);
@@ -81,6 +130,7 @@ pub fn queue_limits(e: &Experiment) -> Result<QueueLimits, ExperimentError> {
         nomerges: q.nomerges.unwrap_or(0),
         has_flush: q.write_cache.unwrap_or(of_device.has_flush),
         has_fua: of_device.has_fua,
+        discard: discard_limits(e, &of_device)?,
         partition_start: partition_start(e),
     })
 }
@@ -165,6 +215,9 @@ pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, ExperimentError>
         write_back: limits.has_flush,
         queue_depth: queue_depth(e)?,
         bio_max_sectors,
+        discard_max_bytes: limits
+            .discard
+            .map_or(0, |discard| u64::from(discard.max_sectors) * SECTOR_BYTES),
     })
 }
 

@@ -3,12 +3,12 @@
 //! schedulers see the same ones.
 
 use crate::Machine;
-use crate::limits::sq_limits;
+use crate::limits::{queue_limits, sq_limits};
 use blklab_block::sq::{Features, Ordered};
 use blklab_experiment::{Experiment, ExperimentError, Timing};
 use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
 use blklab_target::Replay;
-use blklab_types::{Bio, BioFlags, Completion, Op, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Completion, DiscardLimits, Op, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -19,8 +19,8 @@ struct Fit {
     barriers: bool,
     /// Whether the device can order writes; else filesystems did without.
     orders_writes: bool,
-    /// Whether there are discards.
-    discards: bool,
+    /// What the device discards; none: there are no discards.
+    discards: Option<DiscardLimits>,
     /// Whether writes say that they are direct or in the background.
     hints: bool,
     /// Largest bio: up to 4.20 who makes them asks for it.
@@ -35,7 +35,7 @@ impl Fit {
         Ok(Fit {
             barriers,
             orders_writes: !barriers || sq_limits(e)?.ordered_writes,
-            discards: v.since_2_6(28),
+            discards: queue_limits(e)?.discard,
             hints: v.since(4, 10),
             max_sectors: if single_queue {
                 Some(e.queue_facts()?.bio_max_sectors.max(1))
@@ -45,11 +45,23 @@ impl Fit {
         })
     }
 
+    /// Sectors of the first part of a bio, where the kernel has none as large.
+    fn part(&self, rest: &Bio) -> u32 {
+        let whole = rest.nr_sectors;
+        match (self.max_sectors, rest.op, self.discards) {
+            (None, _, _) => whole,
+            (Some(_), Op::Discard, Some(limits)) => limits
+                .front_sectors(rest.sector, u64::from(whole))
+                .unwrap_or(whole),
+            (Some(max), _, _) => whole.min(max),
+        }
+    }
+
     /// Direction and flags of a bio in this kernel; none if it has no such bios.
     fn bio(&self, b: &Recorded, is_kernel_thread: bool) -> Option<(Op, BioFlags)> {
         let op = match b.op {
             Op::Flush => Op::Write,
-            Op::Discard if !self.discards => return None,
+            Op::Discard if self.discards.is_none() => return None,
             op => op,
         };
         let mut flags = b.flags;
@@ -172,7 +184,7 @@ pub(crate) fn left_out(e: &Experiment, replay: &Replay) -> Result<Vec<String>, E
         gone[usize::from(b.op == Op::Flush)] += 1;
     }
     let words = [
-        "discards are left out: the kernel has none",
+        "discards are left out: the device has none on this kernel",
         "empty flushes are left out: the device cannot order writes for this kernel",
     ];
     let notes = gone.iter().zip(words).filter(|(n, _)| **n > 0);
@@ -295,13 +307,14 @@ async fn submit(m: &Machine, whole: Bio, fit: &Fit, awaited: bool) {
     let task: TaskId = whole.task;
     let mut rest = whole;
     loop {
-        let part = match fit.max_sectors {
-            Some(max) if rest.op != Op::Discard => rest.nr_sectors.min(max),
-            _ => rest.nr_sectors,
+        let part = fit.part(&rest);
+        let segments = match rest.op {
+            Op::Discard => 1,
+            _ => Bio::segments_of_pages(part),
         };
         let mut bio = Bio {
             nr_sectors: part,
-            segments: Bio::segments_of_pages(part),
+            segments,
             ..rest
         };
         if awaited {

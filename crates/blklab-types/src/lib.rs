@@ -22,7 +22,7 @@ pub use completion::{BioKey, Completion};
 pub use message::{one_line, push_visibly, shown};
 pub use names::{choices, edit_distance, nearest_name};
 pub use prio::{IoPrio, PrioClass};
-pub use queue::{Fetch, IoMax};
+pub use queue::{DiscardLimits, Fetch, IoMax};
 pub use random::{SplitMix64, split_mix64};
 pub use table::{Id, IdVec, Slab};
 pub use time::{Hz, Jiffies, Span, Time};

@@ -203,6 +203,7 @@ impl Change {
                 e.queue.queue_depth = None;
                 e.queue.rotational = None;
                 e.queue.write_cache = None;
+                e.queue.discard_max_bytes = None;
                 e.choose_device(device).map_err(told)
             }
             Change::Depth { process, depth } => {

@@ -4,8 +4,11 @@
 
 use crate::run::RunOutput;
 use blklab_fio::errno;
-use blklab_fio::run::{Cause, FailedIo, Failure};
-use blklab_target::JobResult;
+use blklab_fio::run::{Cause, FailedIo, Failure, IoOp};
+use blklab_target::{FIO_PID, JobResult};
+
+/// Where fio's engines notice that a trim has failed.
+const TRIM_FAILS_IN: &str = "td_io_queue";
 
 /// Most lines about one job.
 const LINES_MAX: usize = 20;
@@ -28,6 +31,12 @@ pub fn messages(run: &RunOutput) -> Vec<String> {
 fn message(job: &JobResult, failure: &Failure) -> String {
     let name = &job.job.name;
     match failure.cause {
+        Cause::Io(io) if io.op == IoOp::Trim => format!(
+            "fio: pid={}, err={}/file:ioengines.c:399, {}",
+            FIO_PID + job.job.thread,
+            failure.error,
+            told(TRIM_FAILS_IN, failure.error)
+        ),
         Cause::Io(io) => format!(
             "fio: io_u error on file {}: {}: {} offset={}, buflen={}",
             file_of(job, &io),
@@ -77,8 +86,14 @@ pub(crate) fn verror(job: &JobResult) -> String {
     let function = match cause.map(|f| f.cause) {
         Some(Cause::Latency { .. }) => "max latency exceeded",
         Some(Cause::RateMin { .. } | Cause::IopsMin { .. }) => "check_min_rate",
+        Some(Cause::Io(io)) if io.op == IoOp::Trim => TRIM_FAILS_IN,
         Some(Cause::Io(_)) | None => "io_u error",
     };
+    told(function, error)
+}
+
+/// An error as fio's `td_verror` tells it.
+fn told(function: &str, error: i32) -> String {
     format!("func={function}, error={}", errno::text(error))
 }
 

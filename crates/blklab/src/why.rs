@@ -262,6 +262,10 @@ pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
     ] {
         facts.push((key.to_owned(), value));
     }
+    if queue.discard_max_bytes > 0 {
+        let bytes = queue.discard_max_bytes.to_string();
+        facts.push(("queue/discard_max_bytes".into(), bytes));
+    }
     if let Some(us) = e.queue.wbt_lat_usec {
         facts.push(("queue/wbt_lat_usec".into(), us.to_string()));
     }

@@ -25,6 +25,7 @@ mod raid1;
 
 pub use blklab_types::{Level, MEMBERS_MAX, Stripes};
 
+use crate::submit::EOPNOTSUPP;
 use crate::{Cx, Effect};
 use blklab_engine::{TimerId, Timers};
 use blklab_trace::{Action, Event, Rwbs};
@@ -39,9 +40,6 @@ pub const MD0: Dev = Dev { major: 9, minor: 0 };
 /// Largest bio of an array in sectors: queues without a request function keep
 /// the limit they start with (`SAFE_MAX_SECTORS`, 2.6.18 to 2.6.28).
 pub const ARRAY_MAX_SECTORS: u32 = 255;
-
-/// "Operation not supported", the answer to a barrier that cannot be kept.
-const EOPNOTSUPP: u16 = 95;
 
 /// What an array is made of.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use crate::mq::{Features, Limits};
 use crate::{Cx, Merge, Requests, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Dev, Hz};
+use blklab_types::{Bio, Dev, Hz, Op};
 
 /// Requests and merge state of a device.
 pub struct Core {
@@ -166,6 +166,12 @@ impl Core {
     /// `ll_front_merge_fn`).
     pub(crate) fn fits(&self, id: RqId, side: Merge, bio: &Bio) -> bool {
         let rq = &self.rqs[id];
+        if bio.op == Op::Discard {
+            return self
+                .limits
+                .queue
+                .discards_fit(rq.nr_sectors, bio.nr_sectors);
+        }
         let start = match side {
             Merge::Back => rq.sector,
             Merge::Front => bio.sector,
@@ -184,8 +190,13 @@ impl Core {
             && a.op == b.op
             && a.ioprio == b.ioprio
             && a.group == b.group
-            && a.nr_sectors + b.nr_sectors <= self.max_sectors_at(a.sector)
-            && a.segments + b.segments <= self.limits.queue.max_segments
+            && match a.op {
+                Op::Discard => self.limits.queue.discards_fit(a.nr_sectors, b.nr_sectors),
+                _ => {
+                    a.nr_sectors + b.nr_sectors <= self.max_sectors_at(a.sector)
+                        && a.segments + b.segments <= self.limits.queue.max_segments
+                }
+            }
     }
 
     /// Longest request that starts at a sector (`blk_rq_get_max_sectors`).

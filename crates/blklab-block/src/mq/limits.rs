@@ -2,7 +2,7 @@
 //! Limits and settings of a multi-queue device and its driver.
 
 use crate::QueueLimits;
-use blklab_types::Span;
+use blklab_types::{DiscardLimits, Span};
 
 /// Settings of one device: queue limits, tags, CPUs.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub enum Refusal {
 }
 
 impl Default for Limits {
-    /// A single hardware queue of 64 commands, as `null_blk` has it.
+    /// A single hardware queue of 64 commands, as `null_blk` has it, with discards.
     fn default() -> Limits {
         Limits {
             queue: QueueLimits {
@@ -65,6 +65,7 @@ impl Default for Limits {
                 nomerges: 0,
                 has_flush: false,
                 has_fua: false,
+                discard: Some(DiscardLimits::ANY),
                 partition_start: None,
             },
             queue_depth: 64,

@@ -68,7 +68,14 @@ impl Queue {
     pub(crate) fn split(&mut self, cx: &mut Cx<'_>, pending: &mut Pending) -> Option<Pending> {
         let bio = pending.bio;
         let front = front_sectors(&self.core.limits, &bio)?;
-        let segments = segments_of_front(&bio, front);
+        let [segments, rest_segments] = match bio.op {
+            // A discard has no data: each part of it is what the whole was.
+            Op::Discard => [bio.segments; 2],
+            _ => {
+                let front = segments_of_front(&bio, front);
+                [front, bio.segments - front]
+            }
+        };
         let chain = match bio.completion {
             Completion::Split { chain } => {
                 self.chains.grow(chain);
@@ -89,7 +96,7 @@ impl Queue {
         pending.bio = Bio {
             sector: bio.sector + u64::from(front),
             nr_sectors: bio.nr_sectors - front,
-            segments: bio.segments - segments,
+            segments: rest_segments,
             ..part
         };
         events::split_event(self.core.dev, cx, &head, pending.bio.sector);
@@ -100,11 +107,21 @@ impl Queue {
     }
 }
 
-/// Sectors of the front part of a bio that has to be split (`get_max_io_size`).
+/// Sectors of the front part of a bio that has to be split.
 fn front_sectors(limits: &Limits, bio: &Bio) -> Option<u32> {
-    if bio.nr_sectors == 0 || bio.op == Op::Flush {
-        return None;
+    match bio.op {
+        _ if bio.nr_sectors == 0 => None,
+        Op::Flush => None,
+        Op::Discard => {
+            let discard = limits.queue.discard?;
+            discard.front_sectors(bio.sector, u64::from(bio.nr_sectors))
+        }
+        Op::Read | Op::Write => front_of_data(limits, bio),
     }
+}
+
+/// The same of a bio with data (`get_max_io_size`).
+fn front_of_data(limits: &Limits, bio: &Bio) -> Option<u32> {
     let mut most = limits.queue.max_sectors;
     if limits.chunk_sectors > 0 {
         let chunk = u64::from(limits.chunk_sectors);
@@ -147,6 +164,7 @@ fn segments_of_front(bio: &Bio, front: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_types::DiscardLimits;
 
     fn front(sector: u64, nr_sectors: u32, change: impl FnOnce(&mut Limits)) -> Option<u32> {
         let mut limits = Limits {
@@ -172,6 +190,29 @@ mod tests {
         assert_eq!(front(0, 20, |l| l.queue.max_sectors = 7), Some(7));
         assert_eq!(front(200, 100, |l| l.chunk_sectors = 256), Some(56));
         assert_eq!(front(0, 2560, |_| {}), None);
+    }
+
+    #[test]
+    fn discards_have_limits_of_their_own() {
+        let mut limits = Limits::default();
+        let discard = |limits: &Limits, sector, nr_sectors| {
+            let bio = Bio {
+                op: Op::Discard,
+                sector,
+                nr_sectors,
+                segments: 1,
+                ..Bio::default()
+            };
+            front_sectors(limits, &bio)
+        };
+        assert_eq!(discard(&limits, 0, 1 << 22), None);
+        limits.queue.discard = Some(DiscardLimits {
+            max_sectors: 2048,
+            granularity_sectors: 8,
+        });
+        assert_eq!(discard(&limits, 8, 5114), Some(2048));
+        assert_eq!(discard(&limits, 3, 5114), Some(2045));
+        assert_eq!(discard(&limits, 0, 2048), None);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! The life of a bio from `submit_bio` to its request.
 
 use crate::mq::{Queue, Tags, WbtAdmit, WbtClass};
+use crate::submit::EOPNOTSUPP;
 use crate::{Cx, Pending, RqId, RqState, SleepsFor, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, BioFlags, Dev, IoPrio, PrioClass, TaskId};
+use blklab_types::{Bio, BioFlags, Dev, IoPrio, Op, PrioClass, TaskId};
 
 /// How far a bio came whose task sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,10 @@ impl Queue {
                     return Submit::Done;
                 }
             }
+        }
+        if bio.op == Op::Discard && self.core.limits.queue.discard.is_none() {
+            self.end_bio(cx, &pending, EOPNOTSUPP);
+            return Submit::Done;
         }
         let dev = self.core.dev;
         if let Some(start) = self.core.limits.queue.partition_start {

@@ -45,6 +45,7 @@ impl Limits {
                 nomerges: 0,
                 has_flush: true,
                 has_fua: false,
+                discard: None,
                 partition_start: None,
             },
             nr_requests: 128,

@@ -6,7 +6,7 @@ use crate::sq::{Core, Queue};
 use crate::{Cx, Merge, Pending, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::Bio;
+use blklab_types::{Bio, Op};
 
 impl Queue {
     /// Tries to merge a bio with a waiting request (`__make_request`, later
@@ -125,6 +125,12 @@ impl Core {
     /// contiguous across it are counted on both sides.
     pub(crate) fn fits(&self, rq: RqId, bio: &Bio) -> bool {
         let rq = &self.rqs[rq];
+        if bio.op == Op::Discard {
+            return self
+                .limits
+                .queue
+                .discards_fit(rq.nr_sectors, bio.nr_sectors);
+        }
         rq.nr_sectors + bio.nr_sectors <= self.limits.queue.max_sectors
             && rq.segments + u32::from(bio.segments) <= self.limits.queue.max_segments
     }
@@ -146,8 +152,13 @@ impl Core {
             && !b.state.any(UNMERGEABLE.with(RqState::SPECIAL))
             && a.end() == b.sector
             && a.op == b.op
-            && a.nr_sectors + b.nr_sectors <= self.limits.queue.max_sectors
-            && a.segments + b.segments <= self.limits.queue.max_segments
+            && match a.op {
+                Op::Discard => self.limits.queue.discards_fit(a.nr_sectors, b.nr_sectors),
+                _ => {
+                    a.nr_sectors + b.nr_sectors <= self.limits.queue.max_sectors
+                        && a.segments + b.segments <= self.limits.queue.max_segments
+                }
+            }
     }
 
     /// Moves a request that grew by `by` sectors at its end to its new place in the

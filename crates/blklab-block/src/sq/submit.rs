@@ -2,14 +2,11 @@
 //! The life of a bio from `submit_bio` to its request.
 
 use crate::sq::{Ordered, Queue};
+use crate::submit::EOPNOTSUPP;
 use crate::{Cx, Pending, RqId, Submit};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, BioFlags, Dev};
-
-/// "Operation not supported", the error of ordered writes that a queue
-/// cannot do.
-const EOPNOTSUPP: u16 = 95;
+use blklab_types::{Bio, BioFlags, Dev, Op};
 
 impl Queue {
     /// A task submits a bio (Q; `generic_make_request`). Its sectors lie on the
@@ -41,6 +38,10 @@ impl Queue {
                 pending.end(cx, 0);
                 return Submit::Done;
             }
+        }
+        if bio.op == Op::Discard && self.core.limits.queue.discard.is_none() {
+            pending.end(cx, EOPNOTSUPP);
+            return Submit::Done;
         }
         self.core.partition_event(cx, &pending.bio);
         if let Some((from_dev, sector)) = stacked {

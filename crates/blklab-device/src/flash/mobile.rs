@@ -8,9 +8,16 @@
 use super::presets::{NVME_DATACENTER, SETTINGS};
 use crate::info::DeviceInfo;
 use crate::limits::DeviceLimits;
+use blklab_types::DiscardLimits;
 
+/// What such parts say of discards is not at hand: pages of 4 KiB, as many as a bio
+/// can have, are assumed.
 const ONE_QUEUE: DeviceLimits = DeviceLimits {
     rotational: Some(false),
+    discard: Some(DiscardLimits {
+        max_sectors: u32::MAX,
+        granularity_sectors: 8,
+    }),
     ..DeviceLimits::NONE
 };
 

@@ -98,10 +98,7 @@ pub(crate) const SATA_SSD: DeviceInfo = DeviceInfo {
         ("spare_pct", "14.5"),
     ],
     queue_depth: 31,
-    limits: DeviceLimits {
-        rotational: Some(false),
-        ..DeviceLimits::NONE
-    },
+    limits: DeviceLimits::SATA_FLASH,
     ..NVME_DATACENTER
 };
 
@@ -258,9 +255,6 @@ pub(crate) const SAMSUNG_860_EVO: DeviceInfo = DeviceInfo {
         ("layout", "scattered"),
     ],
     queue_depth: 31,
-    limits: DeviceLimits {
-        rotational: Some(false),
-        ..DeviceLimits::NONE
-    },
+    limits: DeviceLimits::SATA_FLASH,
     ..NVME_DATACENTER
 };

@@ -20,7 +20,7 @@ use crate::error::DeviceError;
 use crate::info::Settings;
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, Values, param};
-use blklab_types::{BioFlags, Op, Span, Unit};
+use blklab_types::{BioFlags, DiscardLimits, Op, Span, Unit};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
 
 pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
     driver: Driver::SimDisk,
+    discard: Some(DiscardLimits::ANY),
     ..DeviceLimits::NONE
 };
 

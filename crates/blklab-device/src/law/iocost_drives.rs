@@ -11,10 +11,7 @@ use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::DeviceLimits;
 
 const NVME: DeviceLimits = DeviceLimits::NVME;
-const SATA: DeviceLimits = DeviceLimits {
-    rotational: Some(false),
-    ..DeviceLimits::NONE
-};
+const SATA: DeviceLimits = DeviceLimits::SATA_FLASH;
 
 const SOURCE: &str = "iocost-benchmarks: the six numbers; times beside them are typical ones";
 

@@ -18,8 +18,9 @@ use super::order::{ORDER, Order};
 use super::parallel::InFlight;
 use crate::device::{Command, Device, DeviceCx};
 use crate::error::DeviceError;
+use crate::limits::DeviceLimits;
 use crate::param::{Kind, ParamInfo, Values, param, parse_time_ns};
-use blklab_types::{Op, Span, Time, Unit};
+use blklab_types::{DiscardLimits, Op, Span, Time, Unit};
 use std::collections::VecDeque;
 
 /// Longest time in a list of quantiles, an hour.
@@ -61,6 +62,11 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("b_ns_per_sqrt_sector", SEEK, "0", "added to reads and writes that are not sequential for each unit of the square root of the distance in sectors").in_unit(Unit::Ns),
     param("streams", STREAMS, "1", "commands begun last behind which a command is sequential"),
 ];
+
+pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
+    discard: Some(DiscardLimits::ANY),
+    ..DeviceLimits::NONE
+};
 
 /// A distribution of times.
 #[derive(Clone, Debug, PartialEq)]

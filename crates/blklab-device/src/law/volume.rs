@@ -20,7 +20,7 @@ use crate::error::DeviceError;
 use crate::info::{Build, DeviceInfo, Settings};
 use crate::limits::{DeviceLimits, Driver};
 use crate::param::{Kind, ParamInfo, TIME_US, Values, param};
-use blklab_types::{Op, SECTOR_BYTES, Span, Time, Unit};
+use blklab_types::{DiscardLimits, Op, SECTOR_BYTES, Span, Time, Unit};
 
 const IOPS: Kind = Kind::Count {
     min: 0,
@@ -116,9 +116,13 @@ pub(crate) const PD_SSD: DeviceInfo = DeviceInfo {
         ("mb_per_s", "251.658"),
         ("io_bytes", "1GiB"),
     ],
+    // 1 GiB in steps of 4 KiB is what `lsblk --discard` shows there.
     limits: DeviceLimits {
-        rotational: Some(false),
-        ..DeviceLimits::NONE
+        discard: Some(DiscardLimits {
+            max_sectors: 1 << 21,
+            granularity_sectors: 8,
+        }),
+        ..VOLUME.limits
     },
     queue_depth: 128,
     ..GP3
@@ -140,6 +144,8 @@ pub(crate) const AZURE_P20: DeviceInfo = DeviceInfo {
         ("burst_mb_per_s", "170"),
         ("burst_ios", "2160000"),
     ],
+    // What it says of discards is not at hand.
+    limits: VOLUME.limits,
     ..PD_SSD
 };
 
@@ -163,6 +169,11 @@ pub(crate) const VIRTIO_BLK: DeviceInfo = DeviceInfo {
         driver: Driver::Virtio,
         max_segments: Some(254),
         rotational: Some(false),
+        // `max-discard-sectors` of QEMU's device as it comes.
+        discard: Some(DiscardLimits {
+            max_sectors: i32::MAX as u32 >> 9,
+            granularity_sectors: 1,
+        }),
         ..DeviceLimits::NONE
     },
     ..GP3

@@ -62,7 +62,8 @@ settings! {
 
     /// processor time of one direct I/O that counts as its latency
     call_cost_ns: u32 = cost_ns(0)
-        .manual("the part of a direct I/O that counts as its latency; of syncs of direct jobs, too", "");
+        .manual("the part of a direct I/O that counts as its latency; of syncs of direct jobs and of \
+              trims, too", "");
 
     /// processor time of each further page of a direct I/O in its call
     direct_page_cost_ns: u32 = cost_ns(0)

@@ -117,6 +117,16 @@ settings! {
         .effective(|e| i64::try_from(e.read_ahead_bytes() >> 10).ok())
         .manual("largest read-ahead window, KiB", "128; of RAID 0 at least two stripes");
 
+    /// largest discard; 0: none
+    discard_max_bytes: u64 = setting(Unit::Bytes, 0, (0, u32::MAX as i64 * 512))
+        .since(KernelVersion::new(4, 3))
+        .effective(|e| {
+            let facts = e.catalogue.queue_facts(e).ok()?;
+            i64::try_from(facts.discard_max_bytes).ok()
+        })
+        .manual("largest discard, bytes; larger ones are split; 0: there are none (4.3)",
+             "the device's");
+
     /// 'write back' (1): the kernel flushes the device's cache; 'write through' (0): it does not
     write_cache: bool = switch(1).since(KernelVersion::new(4, 7)).without(0)
         .form(WRITE_CACHE)

@@ -52,6 +52,8 @@ pub(crate) struct CallSettings {
     pub(crate) steps: SyncRange,
     /// Processor time of a sync call that somebody else than the job makes.
     pub(crate) sync_cost: Span,
+    /// The job has memory for data: it reads or writes.
+    pub(crate) has_buffers: bool,
 }
 
 impl CallSettings {
@@ -66,6 +68,7 @@ impl CallSettings {
                 wait_after: has(4),
             },
             sync_cost,
+            has_buffers: settings.rw.reads || settings.rw.writes,
         }
     }
 }
@@ -96,12 +99,15 @@ pub(crate) struct Engine {
     pub(crate) submitted: Vec<u32>,
 }
 
+const EFAULT: i32 = 14;
 const EINVAL: i32 = 22;
 
 fn errno(e: FsError) -> i32 {
     match e {
         FsError::Io => 5,
+        FsError::NoSuchRequest => 25,
         FsError::NoSpace => 28,
+        FsError::NotSupported => 95,
         _ => EINVAL,
     }
 }
@@ -188,9 +194,30 @@ impl Engine {
         is_data && matches!(self.kind, Kind::Aio | Kind::Uring)
     }
 
+    /// Whether a request is a trim that the engine makes in the caller, before it
+    /// returns: all do, the asynchronous ones while they hold nothing, posixaio while
+    /// nothing is in flight. vsync does not know trims and writes, and the null engine
+    /// calls nobody.
+    pub(crate) fn trims_now(&self, io: &Io) -> bool {
+        io.op == IoOp::Trim
+            && match self.kind {
+                Kind::Sync | Kind::Mmap => true,
+                Kind::Aio | Kind::Uring | Kind::UringBuffered => self.held.is_empty(),
+                Kind::Posix => self.in_flight == 0,
+                Kind::Vsync | Kind::Null => false,
+            }
+    }
+
     /// Takes a request.
     pub(crate) async fn queue(&mut self, io: &Io, fd: Option<Fd>) -> Answer {
-        let is_data = matches!(io.op, IoOp::Read | IoOp::Write);
+        if self.trims_now(io) {
+            return Answer::Completed {
+                error: self.perform(io, fd).await,
+            };
+        }
+        // To vsync a trim is a write.
+        let is_data = matches!(io.op, IoOp::Read | IoOp::Write)
+            || (io.op == IoOp::Trim && self.kind == Kind::Vsync);
         match self.kind {
             Kind::Sync | Kind::Mmap => Answer::Completed {
                 error: self.perform(io, fd).await,
@@ -198,20 +225,17 @@ impl Engine {
             Kind::Null if self.depth == 1 => Answer::Completed { error: 0 },
             Kind::Null if !self.done.is_empty() => Answer::Busy,
             Kind::Null => self.hold(io, fd),
-            Kind::Aio | Kind::Vsync if !is_data && !self.held.is_empty() => Answer::Busy,
-            Kind::Uring | Kind::UringBuffered if io.op == IoOp::Trim => {
-                if self.held.is_empty() {
-                    Answer::Completed { error: 0 }
-                } else {
-                    Answer::Busy
-                }
+            Kind::Aio | Kind::Uring | Kind::UringBuffered | Kind::Posix
+                if io.op == IoOp::Trim =>
+            {
+                Answer::Busy
             }
+            Kind::Aio | Kind::Vsync if !is_data && !self.held.is_empty() => Answer::Busy,
             Kind::Aio | Kind::Vsync if !is_data => Answer::Completed {
                 error: self.perform(io, fd).await,
             },
             Kind::Vsync if self.held.last().is_some_and(|last| !follows(last, io)) => Answer::Busy,
             Kind::Aio | Kind::Uring | Kind::UringBuffered | Kind::Vsync => self.hold(io, fd),
-            Kind::Posix if io.op == IoOp::Trim => Answer::Completed { error: 0 },
             Kind::Posix => {
                 self.enqueue(io, fd).await;
                 Answer::Queued
@@ -415,11 +439,19 @@ impl Engine {
     /// One readv or writev for all that is held: they are adjacent.
     async fn vectored(&mut self, held: &[Held]) {
         let Some(first) = held.first() else { return };
-        let whole = Io {
+        let mut whole = Io {
             length: held.iter().map(|h| h.io.length).sum(),
             ..first.io
         };
-        let error = self.perform(&whole, first.fd).await;
+        let is_trim = whole.op == IoOp::Trim;
+        if is_trim {
+            whole.op = IoOp::Write;
+        }
+        let error = if is_trim && !self.calls.has_buffers {
+            EFAULT
+        } else {
+            self.perform(&whole, first.fd).await
+        };
         let all = held.iter().map(|h| Completion {
             record: h.io.record,
             error,
@@ -576,7 +608,7 @@ fn follows(last: &Held, io: &Io) -> bool {
     last.io.op == io.op && last.io.file == io.file && last.io.offset + last.io.length == io.offset
 }
 
-/// One request as read, write, fsync … on an open file.
+/// One request as read, write, discard, fsync … on an open file.
 pub(crate) async fn perform(
     cache: &PageCache<Machine>,
     io: &Io,
@@ -589,7 +621,7 @@ pub(crate) async fn perform(
         (IoOp::Read, true) => cache.direct_read(fd, io.offset, io.length).await.map(drop),
         (IoOp::Write, false) => cache.write(fd, io.offset, io.length).await.map(drop),
         (IoOp::Write, true) => cache.direct_write(fd, io.offset, io.length).await.map(drop),
-        (IoOp::Trim, _) => Ok(()),
+        (IoOp::Trim, _) => cache.discard(fd, io.offset, io.length).await,
         (IoOp::Sync, _) => cache.fsync(fd).await,
         (IoOp::Datasync, _) => cache.fdatasync(fd).await,
         (IoOp::SyncFileRange, _) => cache.sync_file_range(fd, io.offset, io.length, steps).await,

@@ -66,7 +66,8 @@ pub(crate) fn disk_bytes(end_sector: u64) -> u64 {
     end_sector.saturating_mul(SECTOR_BYTES).min(DISK_BYTES_MAX)
 }
 
-fn is_device(name: &str) -> bool {
+/// Whether a name is that of the disk, not of a file on it.
+pub(super) fn is_device(name: &str) -> bool {
     name.starts_with("/dev/")
 }
 

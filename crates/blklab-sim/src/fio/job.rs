@@ -233,7 +233,10 @@ impl Runner<'_> {
             // The latency of a sync is that of its system call.
             self.m.compute(self.settings.io_cost).await;
         }
-        if self.engine.is_synchronous() && self.is_direct {
+        if fd.is_some() && self.engine.trims_now(io) {
+            // Taken for that of a direct I/O without pages: not measured.
+            self.call(1, 0).await;
+        } else if self.engine.is_synchronous() && self.is_direct {
             self.call(1, io.length).await;
         }
         let answer = self.engine.queue(io, fd).await;
@@ -276,7 +279,7 @@ impl Runner<'_> {
         match answer {
             Answer::Completed { error } => {
                 self.with(|r| r.stats.on_submit(1, 1));
-                self.account(now, io.record, error, self.engine.is_synchronous());
+                self.account(now, io.record, error);
                 self.with(|r| r.stats.on_complete_batch(1));
             }
             Answer::Queued => {
@@ -410,10 +413,11 @@ impl Runner<'_> {
         self.completions = completions;
     }
 
-    /// Statistics of one completion. All that one call reaps share a time.
-    fn account(&self, now: Time, record: u32, error: i32, synchronous: bool) {
+    /// Statistics of an I/O that its call has done: it has no submission latency,
+    /// whatever the engine.
+    fn account(&self, now: Time, record: u32, error: i32) {
         let rec = &self.records[record as usize];
-        self.with(|r| account(r, now, rec, error, synchronous));
+        self.with(|r| account(r, now, rec, error, true));
     }
 
     async fn open(&mut self, plan: &Plan, file: u32) {

@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Left out: under fio 3.33's rules laying files out takes no time and leaves
-//! nothing in the cache, as if it had been done long before; trims of files
-//! complete at once.
+//! nothing in the cache, as if it had been done long before.
 
 mod call;
 mod control;
@@ -26,6 +25,7 @@ mod recorder;
 mod recording;
 mod start;
 mod steady;
+mod trims;
 
 use crate::build::{Parts, machine_with};
 use crate::device::build_device;
@@ -104,6 +104,8 @@ pub fn cache_config(
         c.layout.start_sector = start_sector;
     }
     c.fua = limits.has_flush && limits.has_fua;
+    // An array's members are behind it: the model of it takes no discards.
+    c.discard = limits.discard.filter(|_| e.md.is_none());
     c.validate()
         .map_err(|err| ExperimentError::new(err.to_string()))?;
     Ok((c, filesystem))
@@ -192,6 +194,7 @@ impl Ready {
             .map_err(|err| ExperimentError::new(err.to_string()))?;
         let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
         notes.extend(request_prio_note(&e, &jobs));
+        notes.extend(trims::notes(&e, &jobs.jobs, cache.config()));
         notes.extend(crate::filesystem::filesystem_notes(&e));
         notes.extend(crate::cgroups::write_back_note(&e));
         let mut programs = program::prepare(&e, &cache)?;

@@ -251,19 +251,25 @@ async fn perform(setup: &Setup, engine: &mut Engine, work: Work) -> i32 {
     if let Some(overlaps) = &setup.overlaps {
         overlaps.enter(m, range).await;
     }
-    if setup.is_direct {
-        m.compute(setup.call_cost.span(1, work.io.length)).await;
-    }
-    let mut record = work.record;
-    record.issued = m.now();
-    let synchronous = engine.is_synchronous();
     // The engine has room for one.
     let io = Io {
         record: 0,
         ..work.io
     };
+    let trims = work.fd.is_some() && engine.trims_now(&io);
+    if trims {
+        m.compute(setup.call_cost.span(1, 0)).await;
+    } else if setup.is_direct {
+        m.compute(setup.call_cost.span(1, io.length)).await;
+    }
+    let mut record = work.record;
+    record.issued = m.now();
+    let mut synchronous = engine.is_synchronous();
     let error = match engine.queue(&io, work.fd).await {
-        Answer::Completed { error } => error,
+        Answer::Completed { error } => {
+            synchronous = true;
+            error
+        }
         Answer::Queued | Answer::Busy => {
             engine.commit().await;
             record.issued = record.issued.max(m.now());

@@ -17,4 +17,5 @@ mod scenarios;
 mod scheduler_time;
 mod settings;
 mod syncs;
+mod trims;
 mod units;
