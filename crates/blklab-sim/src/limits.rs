@@ -70,21 +70,16 @@ fn discard_limits(
     let limits = of_device
         .discard
         .filter(|_| e.kernel >= discards_since(of_device.driver));
-    let Some(max_bytes) = e.queue.discard_max_bytes else {
+    let (Some(limits), Some(max_bytes)) = (limits, e.queue.discard_max_bytes) else {
         return Ok(limits);
-    };
-    let refused = |what: String| {
-        Err(ExperimentError::new(format!("discard_max_bytes: {what}")).about("discard_max_bytes"))
-    };
-    let Some(limits) = limits else {
-        let device = &e.device.name;
-        return refused(format!("device {device} has no discards on kernel {}", e.kernel));
     };
     let granularity_bytes = u64::from(limits.granularity_sectors) * SECTOR_BYTES;
     if !max_bytes.is_multiple_of(granularity_bytes) {
-        return refused(format!(
-            "{max_bytes} is no multiple of the granularity, {granularity_bytes} bytes"
-        ));
+        let what = format!(
+            "discard_max_bytes: {max_bytes} is no multiple of the granularity, \
+             {granularity_bytes} bytes"
+        );
+        return Err(ExperimentError::new(what).about("discard_max_bytes"));
     }
     let written = u32::try_from(max_bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
     let max_sectors = written.min(limits.max_sectors);

@@ -225,9 +225,7 @@ impl Engine {
             Kind::Null if self.depth == 1 => Answer::Completed { error: 0 },
             Kind::Null if !self.done.is_empty() => Answer::Busy,
             Kind::Null => self.hold(io, fd),
-            Kind::Aio | Kind::Uring | Kind::UringBuffered | Kind::Posix
-                if io.op == IoOp::Trim =>
-            {
+            Kind::Aio | Kind::Uring | Kind::UringBuffered | Kind::Posix if io.op == IoOp::Trim => {
                 Answer::Busy
             }
             Kind::Aio | Kind::Vsync if !is_data && !self.held.is_empty() => Answer::Busy,
