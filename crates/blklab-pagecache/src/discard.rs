@@ -77,7 +77,8 @@ impl<H: Host> PageCache<H> {
             max_sectors,
             ..limits
         };
-        self.issue_discard(Means { file, call, limits }, range).await
+        self.issue_discard(Means { file, call, limits }, range)
+            .await
     }
 
     /// The bios of a discard, and the wait for them (`blkdev_issue_discard`).
@@ -165,11 +166,7 @@ impl State {
             .min();
         let end = busy.unwrap_or(run.end);
         self.nr_dirty -= file.dirty.clear(run.start..end);
-        for bits in [
-            &mut file.towrite,
-            &mut file.pinned,
-            &mut file.buffers.dirty,
-        ] {
+        for bits in [&mut file.towrite, &mut file.pinned, &mut file.buffers.dirty] {
             bits.clear(run.start..end);
         }
         self.drop_clean(id, run.start..end);

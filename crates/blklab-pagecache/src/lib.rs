@@ -82,9 +82,9 @@ pub use config::{Config, ConfigError, OpCosts};
 pub use ends::UnknownBio;
 pub use error::FsError;
 pub use features::{
-    Ageing, BioBound, DeviceFlush, DevicePlug, DiscardCall, FadviseRandom, FaultReadahead, Features, Flusher,
-    InodeLists, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare, Throttle,
-    UnsupportedRelease, Walk, WindowCap, WriteChunk,
+    Ageing, BioBound, DeviceFlush, DevicePlug, DiscardCall, FadviseRandom, FaultReadahead,
+    Features, Flusher, InodeLists, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare,
+    Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Advice, Fd, FileId, Name, OSync};
 pub use host::{Runtime, TaskBody};

@@ -32,6 +32,8 @@ pub struct DiskStats {
     pub read: DirectionStats,
     /// Writes.
     pub write: DirectionStats,
+    /// Discards.
+    pub discard: DirectionStats,
     /// Time with a bio under way.
     pub busy_ns: u64,
     busy_since: Option<Time>,
@@ -43,6 +45,7 @@ impl LifeSink for DiskStats {
         let direction = match r.rwbs.op() {
             Some(Op::Read) => &mut self.read,
             Some(Op::Write) => &mut self.write,
+            Some(Op::Discard) => &mut self.discard,
             _ => return,
         };
         let begin = r.get.or(r.insert).or(r.issue);
@@ -196,12 +199,12 @@ impl DiskStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Op::{Read, Write};
+    use Op::{Discard, Read, Write};
     use blklab_analysis::lifecycle::Lifecycles;
     use blklab_trace::{Action, Event, Rwbs, TraceSink as _};
 
     #[test]
-    fn a_merged_read_and_a_write() {
+    fn a_merged_read_a_write_and_a_discard() {
         let mut tracker = Lifecycles::new(DiskStats::default());
         let mut event = |time: u64, action, op, sector, sectors: u32| {
             tracker.event(&Event {
@@ -229,6 +232,10 @@ mod tests {
         event(50, Action::GetRequest, Write, 99, 8);
         event(51, Action::Issue, Write, 99, 8);
         event(60, Action::Complete, Write, 99, 8);
+        event(61, Action::Queue, Discard, 200, 64);
+        event(61, Action::GetRequest, Discard, 200, 64);
+        event(62, Action::Issue, Discard, 200, 64);
+        event(65, Action::Complete, Discard, 200, 64);
         let (stats, _) = tracker.finish();
         let stats = stats.at(Time(70));
         let direction = |ios, merges, ticks_ns| DirectionStats {
@@ -238,6 +245,7 @@ mod tests {
         };
         assert_eq!(stats.read, direction(1, 1, 20));
         assert_eq!(stats.write, direction(1, 0, 10));
-        assert_eq!(stats.busy_ns, 31, "10 to 31 and 50 to 60");
+        assert_eq!(stats.discard, direction(1, 0, 4));
+        assert_eq!(stats.busy_ns, 35, "10 to 31, 50 to 60 and 61 to 65");
     }
 }

@@ -7,9 +7,6 @@ use blklab_fio::errno;
 use blklab_fio::run::{Cause, FailedIo, Failure, IoOp};
 use blklab_target::{FIO_PID, JobResult};
 
-/// Where fio's engines notice that a trim has failed.
-const TRIM_FAILS_IN: &str = "td_io_queue";
-
 /// Most lines about one job.
 const LINES_MAX: usize = 20;
 
@@ -31,12 +28,15 @@ pub fn messages(run: &RunOutput) -> Vec<String> {
 fn message(job: &JobResult, failure: &Failure) -> String {
     let name = &job.job.name;
     match failure.cause {
-        Cause::Io(io) if io.op == IoOp::Trim => format!(
-            "fio: pid={}, err={}/file:ioengines.c:399, {}",
-            FIO_PID + job.job.thread,
-            failure.error,
-            told(TRIM_FAILS_IN, failure.error)
-        ),
+        Cause::Io(io) if io.op == IoOp::Trim => {
+            let (line, function) = trim_fails_at(job);
+            format!(
+                "fio: pid={}, err={}/file:{line}, {}",
+                FIO_PID + job.job.thread,
+                failure.error,
+                told(function, failure.error)
+            )
+        }
         Cause::Io(io) => format!(
             "fio: io_u error on file {}: {}: {} offset={}, buflen={}",
             file_of(job, &io),
@@ -86,10 +86,19 @@ pub(crate) fn verror(job: &JobResult) -> String {
     let function = match cause.map(|f| f.cause) {
         Some(Cause::Latency { .. }) => "max latency exceeded",
         Some(Cause::RateMin { .. } | Cause::IopsMin { .. }) => "check_min_rate",
-        Some(Cause::Io(io)) if io.op == IoOp::Trim => TRIM_FAILS_IN,
+        Some(Cause::Io(io)) if io.op == IoOp::Trim => trim_fails_at(job).1,
         Some(Cause::Io(_)) | None => "io_u error",
     };
     told(function, error)
+}
+
+/// The line of fio 3.33, and its function, that notices that a trim has failed.
+fn trim_fails_at(job: &JobResult) -> (&'static str, &'static str) {
+    match job.job.settings.ioengine.as_str() {
+        "mmap" => ("engines/mmap.c:247", "trim"),
+        "vsync" => ("engines/sync.c:364", "xfer vsync"),
+        _ => ("ioengines.c:399", "td_io_queue"),
+    }
 }
 
 /// An error as fio's `td_verror` tells it.

@@ -67,3 +67,46 @@ fn a_ramp_beyond_the_run_time_ends() {
     let text = f.ok(&["run", "a.fio", "--output-format", "normal"]);
     assert!(!text.contains("clat"), "nothing counts: {text}");
 }
+
+/// Messages of fio 3.33 on a loop device without discards and on a file.
+#[test]
+fn trims_that_cannot_be_are_told_in_fios_words() {
+    let f = Folder::new();
+    let said = |job: &str, device: &str| {
+        f.write("a.fio", format!("[a]\nrw=trim\nsize=64k\n{job}\n"));
+        let done = f.run(&["run", "a.fio", "--kernel", "6.1", "--device", device]);
+        assert_eq!(done.code, Some(1), "{}", done.stderr);
+        (done.stderr, done.stdout)
+    };
+    let disk = "filename=/dev/sda";
+    let (told, table) = said(disk, "sata-7200-2008");
+    assert_eq!(
+        told,
+        "fio: pid=1001, err=95/file:ioengines.c:399, func=td_io_queue, error=Operation not \
+         supported\n"
+    );
+    assert!(
+        table.contains("note: trims: device sata-7200-2008 has no discards on kernel 6.1"),
+        "{table}"
+    );
+    let (told, table) = said("", "sata-ssd");
+    let expected = "err=25/file:ioengines.c:399, func=td_io_queue, error=Inappropriate ioctl";
+    assert!(told.contains(expected), "{told}");
+    assert!(table.contains("trims: those of job 'a' fail"), "{table}");
+    let (told, _) = said(&format!("{disk}\nioengine=vsync"), "sata-ssd");
+    let expected = "err=14/file:engines/sync.c:364, func=xfer vsync, error=Bad address";
+    assert!(told.contains(expected), "{told}");
+    let job = format!("[a]\nrw=trim\nsize=64k\n{disk}\n");
+    f.write("a.fio", job);
+    let text = f.ok(&[
+        "run",
+        "a.fio",
+        "--kernel",
+        "6.1",
+        "--device",
+        "sata-ssd",
+        "--output-format",
+        "json",
+    ]);
+    assert!(text.contains("\"total_ios\" : 16"), "{text}");
+}

@@ -144,7 +144,7 @@ fn releases_wait_for_the_bios_of_a_discard_one_by_one_or_together() {
 #[test]
 fn what_cannot_be_discarded_ends_the_job_with_its_error() {
     let job = trims("bs=64k\nsize=256k");
-    let of = |kernel: &str, device: &str| error(&on(kernel, device), &job);
+    let ends_with = |kernel: &str, device: &str| error(&on(kernel, device), &job);
     // No BLKDISCARD; disks that rotate, and laws that stand for none; drivers that do
     // not know it yet.
     for (kernel, device, expected) in [
@@ -165,7 +165,7 @@ fn what_cannot_be_discarded_ends_the_job_with_its_error() {
         ("6.1", "iocost-860-250gb", 0),
         ("6.1", "measured", 0),
     ] {
-        assert_eq!(of(kernel, device), expected, "{device} on {kernel}");
+        assert_eq!(ends_with(kernel, device), expected, "{device} on {kernel}");
     }
     let mut e = on("6.1", "sata-ssd");
     assert_eq!(error(&e, &trims("bs=4000\nsize=256k")), 22);

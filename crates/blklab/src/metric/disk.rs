@@ -79,8 +79,8 @@ pub struct DiskNumbers {
 impl DiskNumbers {
     /// Those of a run.
     pub fn new(run: &RunOutput) -> DiskNumbers {
-        let requests = sum(run, |d| d.read.ios + d.write.ios);
-        let merged = sum(run, |d| d.read.merges + d.write.merges);
+        let requests = sum(run, |d| d.read.ios + d.write.ios + d.discard.ios);
+        let merged = sum(run, |d| d.read.merges + d.write.merges + d.discard.merges);
         let busiest = run.disks.iter().map(|d| d.stats.busy_ns).max();
         let all = || run.disks.iter().chain(&run.array).map(|d| &d.lives);
         let times =
