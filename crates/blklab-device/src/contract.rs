@@ -20,7 +20,7 @@ const VARIANTS: &[(&str, &str)] = &[
     ),
     (
         "samsung-980-pro",
-        ",channels=1,ways=3,buffer_bytes=512KiB,gc_burst_bytes=96KiB,gc_dies=1,read_slots=2",
+        ",channels=1,ways=3,buffer_bytes=576KiB,gc_burst_bytes=96KiB,gc_dies=1,read_slots=2",
     ),
     (
         "samsung-980-pro",

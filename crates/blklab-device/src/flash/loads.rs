@@ -17,10 +17,13 @@ pub(super) struct Load {
     /// Commands follow each other in address.
     pub(super) sequential: bool,
     /// What the host adds to every response time, beside other commands.
-    pub(super) host_ns: u64,
-    /// What the process of a direction takes for each of its commands, one at a
-    /// time: with the scheduler and the kernel.
-    pub(super) process_ns: u64,
+    pub(super) wake_ns: u64,
+    /// What the process of a direction takes for each of its commands when it sees
+    /// that it is complete, one at a time: the end of its response time.
+    pub(super) reap_ns: u64,
+    /// What the process of a direction (reads, writes) takes to submit the next one,
+    /// with the scheduler and the kernel, before its response time begins.
+    pub(super) submit_ns: [u64; 2],
 }
 
 /// What came of one direction.
@@ -70,13 +73,12 @@ pub(super) fn run(spec: &str, load: Load, seconds: f64) -> [Times; 2] {
             }
             for f in done {
                 let of = usize::from(f.cmd.op == Op::Write);
-                let seen = process_free[of].max(f.ended + Span(load.host_ns));
-                process_free[of] = seen + Span(load.process_ns);
+                let awake = process_free[of].max(f.ended + Span(load.wake_ns));
+                let seen = awake + Span(load.reap_ns);
                 if host.now >= warm {
-                    times[of]
-                        .sorted_ns
-                        .push((process_free[of] - f.submitted).ns());
+                    times[of].sorted_ns.push((seen - f.submitted).ns());
                 }
+                process_free[of] = seen + Span(load.submit_ns[of]);
                 due.push((process_free[of], f.cmd.op));
             }
             continue;

@@ -146,6 +146,61 @@ fn pages_are_programmed_together() {
 }
 
 #[test]
+fn units_of_a_stripe_are_programmed_together() {
+    // A unit of 8 KiB is in the buffer at 1 + 2 us; its program takes 20 + 500.
+    let stripe = ",channels=4,stripe_dies=2";
+    let read_of_die_0 = |given: &str, units: u64| {
+        let mut host = toy(&format!("{given},suspend_program=off"));
+        for unit in 0..units {
+            host.submit(Op::Write, BioFlags::NONE, 1000 + unit * 16, 16);
+        }
+        host.run_until(Time(100_000));
+        host.one(Op::Read, 0, 8).ended.ns() as f64 / 1e3
+    };
+    assert_eq!(read_of_die_0(",channels=4", 1), 523.0 + 61.0);
+    assert_eq!(
+        read_of_die_0(stripe, 1),
+        100.0 + 67.0,
+        "it waits for another"
+    );
+    // The second is there at 5.
+    assert_eq!(read_of_die_0(stripe, 2), 525.0 + 61.0);
+}
+
+#[test]
+fn a_flush_does_not_wait_for_a_stripe() {
+    let flush = |given: &str| {
+        let mut host = toy(given);
+        host.one(Op::Write, 0, 16);
+        host.one(Op::Write, 1000, 8);
+        took(&mut host, Op::Flush, 0, 0)
+    };
+    // The flush comes at 11. The unit that has been programmed since 3 ends at 523, the half
+    // one, which begins now, at 522; firmware 20.
+    assert_eq!(flush(",channels=4"), 532.0);
+    // Both begin now: controller 1, into the registers 20, program 500.
+    assert_eq!(flush(",channels=4,stripe_dies=2"), 541.0);
+}
+
+#[test]
+fn a_buffer_holds_two_stripes() {
+    let build = |given: &str| {
+        let (info, params) = crate::parse_spec(&toy_spec(given)).expect("a device");
+        crate::build(info.name, &params, 64, &|_| unreachable!()).map(|_| ())
+    };
+    // Stripes of 32 KiB, where there are four dies.
+    for dies in ["stripe_dies=4", "stripe_dies=100"] {
+        let with = |bytes: &str| build(&format!(",channels=4,{dies},buffer_bytes={bytes}"));
+        assert!(with("64KiB").is_ok(), "{dies}");
+        let error = with("60KiB").expect_err("too small").to_string();
+        assert!(
+            error.contains("at least 65536 bytes: two stripes"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn what_is_not_filled_is_spare() {
     // 128 % of flash for half of the capacity: 156 % spare.
     let spec = toy_spec(",state=used,filled_pct=50,spare_pct=28");

@@ -21,9 +21,9 @@
 //!
 //! A write takes the link, then slots of the buffer (writes without room wait in
 //! order), then its firmware time. Slots gather into units that one die programs
-//! at once; units go round the dies, whatever their addresses. What garbage
-//! collection adds is in [`gc`], when it is collected in [`collect`], what dies do
-//! in which order in [`nand`].
+//! at once; units go round the dies, whatever their addresses, one by one or in
+//! [stripes](stripe) over several dies. What garbage collection adds is in [`gc`],
+//! when it is collected in [`collect`], what dies do in which order in [`nand`].
 //!
 //! Units may go into a part with one bit per cell first ([`slc`]).
 //!
@@ -51,6 +51,7 @@ mod params;
 pub(crate) mod presets;
 mod queue;
 mod slc;
+mod stripe;
 
 #[cfg(test)]
 mod figures;
@@ -76,6 +77,7 @@ use params::{SLOT_BYTES, SLOT_SECTORS, Spec};
 use slc::{Goes, Slc};
 use std::collections::VecDeque;
 use std::ops::Range;
+use stripe::Stripe;
 
 /// What the next wake-up of a command means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +138,8 @@ struct Flash {
     waiting: Vec<Waiting>,
     streams: Streams,
     slc: Slc,
+    /// Units that wait for others.
+    stripe: Stripe,
     /// The die of the next unit.
     next_die: usize,
     /// Slots that can be written before garbage has to be collected.
@@ -324,7 +328,7 @@ impl Flash {
             for i in 0..n {
                 let page = end - u64::from(pending - i);
                 if let Some(ready) = self.buffer.put(page, !sequential) {
-                    self.program(cx, ready);
+                    self.full(cx, ready);
                 }
             }
             let active = &mut self.active[no as usize];
@@ -346,8 +350,9 @@ impl Flash {
     /// begun are in the flash.
     fn write_out(&mut self, cx: &mut DeviceCx<'_>, no: u32, first: u64) {
         if let Some(ready) = self.buffer.close() {
-            self.program(cx, ready);
+            self.stripe.add(ready);
         }
+        self.program_stripe(cx);
         let of = first..self.buffer.next_no();
         match self.buffer.count(&of) {
             0 => self.written_out(cx, no),
@@ -361,6 +366,20 @@ impl Flash {
             _ => self.spec.write_overhead,
         };
         self.stage(cx, no, Stage::Done, cx.now + overhead);
+    }
+
+    /// Lets a unit that is full wait for the rest of its stripe, or sends them all.
+    fn full(&mut self, cx: &mut DeviceCx<'_>, ready: Ready) {
+        if self.stripe.add(ready) {
+            self.program_stripe(cx);
+        }
+    }
+
+    /// Sends the units that wait for others, complete stripe or not.
+    fn program_stripe(&mut self, cx: &mut DeviceCx<'_>) {
+        while let Some(ready) = self.stripe.take() {
+            self.program(cx, ready);
+        }
     }
 
     /// Sends a unit to the flash, or lets it wait for room in the SLC cache.
@@ -511,6 +530,7 @@ fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
         waiting: Vec::with_capacity(depth),
         streams: Streams::new(spec.streams),
         slc: Slc::new(spec.slc, (spec.buffer_slots / spec.unit_slots) as usize + 1),
+        stripe: Stripe::over(spec.stripe_dies),
         next_die: 0,
         credit_slots: spec.credit_slots,
         spec,

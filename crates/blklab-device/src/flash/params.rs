@@ -31,6 +31,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("planes", Kind::Count { min: 1, max: 16 }, "2", "planes of a die, programmed and erased together"),
     param("page_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 20 }, "8KiB", "page of a plane; a multiple of 4 KiB"),
     param("pages_per_program", Kind::Count { min: 1, max: 4 }, "1", "pages of a plane programmed at once: 1, or the bits of a cell (3 in TLC)"),
+    param("stripe_dies", Kind::Count { min: 1, max: 4096 }, "1", "dies that programs of the host go to at once, all if there are fewer: data wait in the buffer until there is one for each, or for a flush"),
     param("pages_per_block", Kind::Count { min: 1, max: 1 << 16 }, "256", "pages erased together"),
     param("read_us", TIME_US, "60", "time from the cells to the register of the die, first kind of page"),
     param("read_middle_us", TIME_US, "", "the same for the second of three kinds by turns, of which read_slow_us is the third; two kinds if not given"),
@@ -57,7 +58,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("write_overhead_us", TIME_US, "16.5", "firmware time of a write, after its data are in the buffer"),
     param("flush_overhead_us", TIME_US, "50", "firmware time of a flush, after everything is in the flash"),
     param("discard_overhead_us", TIME_US, "20", "firmware time of a discard"),
-    param("buffer_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 30 }, "16MiB", "write buffer; at least two programs of a die"),
+    param("buffer_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 30 }, "16MiB", "write buffer; at least two programs of a die, or two stripes"),
     param("power_loss_protection", Kind::Switch, "on", "the buffer survives a loss of power: no flush is needed, FUA costs nothing"),
     param("spare_pct", Kind::Real { min: 1.0, max: 400.0 }, "9.95", "over-provisioning: flash beyond the capacity, in percent of it").in_unit(Unit::Percent),
     param("state", Kind::Choice(&["steady", "fresh", "used", "full"]), "steady", "fresh: as after a discard of everything; used: filled_pct of it written at random, long enough for that to be steady; full (or steady): all of it"),
@@ -167,6 +168,8 @@ pub(super) struct Spec {
     pub(super) protected: bool,
     /// Each slot lies on a page of its own.
     pub(super) scattered: bool,
+    /// Units that are programmed together, each by a die.
+    pub(super) stripe_dies: usize,
     /// Slots of flash: capacity and spare.
     pub(super) flash_slots: u64,
     /// Slots that can be written before garbage has to be collected.
@@ -187,11 +190,15 @@ impl Spec {
         let per_program = values.int("pages_per_program");
         let unit_bytes = page_bytes * values.int("planes") * per_program;
         let buffer_bytes = values.int("buffer_bytes");
-        if buffer_bytes < 2 * unit_bytes {
-            return Err(values.bad(
-                "buffer_bytes",
-                format!("at least {} bytes: two programs of a die", 2 * unit_bytes),
-            ));
+        let dies = values.int("channels") * values.int("ways") * values.int("dies");
+        let stripe_dies = values.int("stripe_dies").min(dies);
+        let least = 2 * stripe_dies * unit_bytes;
+        if buffer_bytes < least {
+            let what = match stripe_dies {
+                1 => "two programs of a die",
+                _ => "two stripes",
+            };
+            return Err(values.bad("buffer_bytes", format!("at least {least} bytes: {what}")));
         }
         let capacity_sectors = values.int("capacity_sectors");
         let time = |name| Span(values.int(name));
@@ -218,7 +225,6 @@ impl Spec {
             Some(middle) => ([fast, Span(middle), slow], 3),
             None => ([fast, slow, slow], 2),
         };
-        let dies = values.int("channels") * values.int("ways") * values.int("dies");
         Ok(Spec {
             capacity_sectors,
             channels: values.int("channels") as usize,
@@ -272,6 +278,7 @@ impl Spec {
             buffer_slots: (buffer_bytes / SLOT_BYTES) as u32,
             protected: values.on("power_loss_protection"),
             scattered: values.int("layout") == 1,
+            stripe_dies: stripe_dies as usize,
             flash_slots,
             credit_slots: match state {
                 State::Used | State::Full => 0,
