@@ -304,3 +304,18 @@ fn reads_wait_behind_writes_as_published() {
         }
     }
 }
+
+/// A drive whose dies are busy each in its own time has them at 0.55 and 0.58.
+#[test]
+fn half_of_many_reads_wait_as_published() {
+    for what in [
+        "4 KiB, reader depth 128 beside writer depth 128",
+        "4 KiB, reader depth 128 beside writer depth 1",
+    ] {
+        let cell = cell("samsung-980-pro", what);
+        let [reads, _] = run("samsung-980-pro", cell.load, 0.4);
+        let [rate, p50, ..] = ratios(&reads, &cell.read.expect("published"));
+        within(what, rate, 1.25);
+        within(what, p50, 1.35);
+    }
+}
