@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fit of a flash drive, and what is said of it.
 
-use crate::bench::{Bench, Effort, Figure};
+use crate::bench::{Bench, Figure};
 use crate::cell::{Cell, held_out};
-use crate::certainty::{self, TOLD};
+use crate::certainty::TOLD;
 use crate::drive::Drive;
 use crate::error::FitError;
-use crate::search::{Search, all_params};
-use crate::squares::Problem;
+use crate::search::Search;
 use std::sync::atomic::Ordering;
 
 /// What can be chosen.
@@ -75,16 +74,12 @@ pub fn fit(cells: &[Cell], options: &FitOptions) -> Result<Fit, FitError> {
     }
     let held = held_out(cells, options.hold_out);
     let bench = Bench::new(cells, options.threads.max(1));
-    let drive = Search::new(&bench, &held).run(options.like.as_ref());
-    let seen: Vec<usize> = (0..cells.len()).filter(|c| !held[*c]).collect();
-    let mut problem = Problem::new(&bench, &seen, Effort::Fine, &drive, &all_params());
-    let certainty = certainty::of_parameters(&mut problem);
-    let names: Vec<&'static str> = problem.looked_for().map(|p| p.name).collect();
-    let fitted = names.iter().zip(certainty).map(|(name, c)| Fitted {
-        name,
-        value: drive.get(name).to_owned(),
-        error: c.error,
-        with: c.with.iter().map(|i| names[*i]).collect(),
+    let (drive, told) = Search::new(&bench, &held).run(options.like.as_ref());
+    let fitted = told.into_iter().map(|t| Fitted {
+        name: t.name,
+        value: drive.get(t.name).to_owned(),
+        error: t.error,
+        with: t.with,
     });
     let fitted = fitted.collect();
     Ok(Fit {

@@ -15,6 +15,7 @@
 mod bench;
 mod cell;
 mod certainty;
+mod descent;
 mod device_file;
 mod drive;
 mod error;
@@ -23,12 +24,17 @@ mod fio;
 mod fit;
 mod iocost;
 mod jobs;
+mod levenberg;
 mod load;
+mod matrix;
 mod options;
 mod params;
 mod recording;
 mod search;
 mod squares;
+
+#[cfg(test)]
+mod tests;
 
 pub use bench::Figure;
 pub use cell::{Cell, HostTimes, Seen, State, Stream};

@@ -96,6 +96,9 @@ const SATURATED: f64 = 0.1;
 /// Sectors of a device that has no end.
 const ENDLESS: u64 = 1 << 31;
 
+/// The first of the seeds.
+const SEED: u64 = 7;
+
 struct Host<'a> {
     device: Box<dyn Device>,
     streams: &'a [Stream],
@@ -118,12 +121,13 @@ struct Host<'a> {
 }
 
 /// Runs the streams side by side on a device that takes `queue_depth` commands; reads, then
-/// writes of each stream.
+/// writes of each stream. Runs of different `draw` differ by chance alone.
 pub(crate) fn run(
     device: Box<dyn Device>,
     queue_depth: u32,
     streams: &[Stream],
     length: Length,
+    draw: u64,
 ) -> Vec<[Times; 2]> {
     let capacity = device.capacity_sectors().unwrap_or(ENDLESS);
     let mut host = Host {
@@ -138,14 +142,14 @@ pub(crate) fn run(
         room: queue_depth,
         wakes: Vec::new(),
         done: Vec::new(),
-        random: SplitMix64(7),
+        random: SplitMix64(SEED + draw),
         warm: Time::ZERO,
         times: vec![Default::default(); streams.len()],
         commands_max: length.commands_max,
         nr_before: 0,
         nr_counted: 0,
     };
-    let (mut now, drained_per_s) = host.fill_buffer(length.buffer_slots);
+    let (mut now, drained_per_s) = host.fill_buffer(length.buffer_slots, draw);
     let left_per_s = drained_per_s - length.writes_per_s;
     let mut ramp = length.seconds * 0.2;
     if left_per_s > drained_per_s * SATURATED {
@@ -178,11 +182,13 @@ pub(crate) fn run(
 
 impl Host<'_> {
     /// Fills a write buffer of so many slots by writes of 4 KiB at random addresses, a quarter
-    /// more than it has, with reads among them; says when that has ended, and how many writes
-    /// per second went on to the flash in the end. Under writes alone all dies of a model that
-    /// has just begun would stay in the same phase.
-    fn fill_buffer(&mut self, slots: u64) -> (Time, f64) {
+    /// more than it has; says when that has ended, and how many writes per second went on to the
+    /// flash in the end. Under writes alone dies stay as they began, in step or evenly spread;
+    /// reads among the writes bring them out of step. Nobody knows how dies stood when writes
+    /// alone were measured, so there every other draw is without reads.
+    fn fill_buffer(&mut self, slots: u64, draw: u64) -> (Time, f64) {
         const PAGE: u64 = 4096 / SECTOR_BYTES;
+        let in_step = draw % 2 == 1 && self.streams.iter().all(|s| s.read_pct == 0);
         let (mut now, mut full) = (Time::ZERO, Time::ZERO);
         let nr = slots + slots / 4;
         let mut ops = [Op::Write; FILLING_DEPTH as usize];
@@ -195,7 +201,7 @@ impl Host<'_> {
                 Vec::new()
             };
             for id in free {
-                let is_read = self.random.below(READ_ONE_OF) == 0;
+                let is_read = !in_step && self.random.below(READ_ONE_OF) == 0;
                 let op = if is_read { Op::Read } else { Op::Write };
                 ops[id as usize] = op;
                 let cmd = Command {
@@ -371,7 +377,7 @@ mod tests {
             seconds: 0.01,
             commands_max: 10_000,
         };
-        let mut times = run(device, queue_depth, &[stream], length);
+        let mut times = run(device, queue_depth, &[stream], length, 0);
         std::mem::take(&mut times[0][0])
     }
 

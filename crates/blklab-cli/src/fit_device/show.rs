@@ -17,7 +17,10 @@ pub(super) fn described(files: &[String], fit: &Fit) -> (Vec<String>, Vec<Line>)
         fit.drive.name
     )];
     remarks.extend(summaries(fit));
-    remarks.push("Behind a value: its error, one standard deviation.".to_owned());
+    remarks.push(
+        "Behind a value: its error, one standard deviation; above 2.5 % it may be off by 5 %."
+            .to_owned(),
+    );
     let lines = fit.drive.params.iter().map(|(key, value)| {
         let fitted = fit.fitted.iter().find(|f| f.name == key);
         Line {
