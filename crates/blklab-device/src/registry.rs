@@ -173,6 +173,7 @@ const MODELS: &[DeviceInfo] = &[
     flash::SAMSUNG_980_PRO,
     flash::SAMSUNG_970_PRO,
     flash::MICRON_7300_PRO,
+    flash::SAMSUNG_850_EVO,
     flash::SAMSUNG_860_EVO,
     mobile::UFS,
     mobile::EMMC,

@@ -360,8 +360,8 @@ struct Plan {
 /// How many residuals a cell has.
 fn nr_residuals(cell: &Cell, effort: Effort) -> usize {
     let seconds = seconds(cell, effort);
-    let of = |s: &Seen| 1 + quantiles(s, seconds).count();
-    cell.seen.iter().map(of).sum()
+    let shown = |s: &Seen| 1 + quantiles(s, seconds).count();
+    cell.seen.iter().map(shown).sum()
 }
 
 /// The variance of some numbers.

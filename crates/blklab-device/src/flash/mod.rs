@@ -41,6 +41,7 @@
 //! caches of reads, reads and programs of single
 //! planes beside others, read retries, wear, power states, heat.
 
+mod alone;
 mod buffer;
 mod collect;
 mod gc;
@@ -69,6 +70,7 @@ pub(crate) use params::PARAMS;
 use crate::device::{Command, Device, DeviceCx, EIO};
 use crate::error::DeviceError;
 use crate::param::Values;
+use alone::Alone;
 use blklab_types::{BioFlags, Op, SECTOR_BYTES, Time, split_mix64};
 use buffer::{Buffer, Ready};
 use gc::{Cost, Streams};
@@ -121,6 +123,8 @@ struct Flash {
     spec: Spec,
     /// Commands by the driver's name for them.
     active: Vec<Active>,
+    /// If flushes are not queued.
+    alone: Option<Alone>,
     controller_free: Time,
     /// The controller's part that replaces data, if writes have one of their own.
     replacer_free: Time,
@@ -181,7 +185,7 @@ impl Flash {
         self.stage(cx, no, Stage::Begun, begun);
     }
 
-    /// A command is done; a read that waits may begin.
+    /// A command is done; one that waits for that may begin.
     fn finish(&mut self, cx: &mut DeviceCx<'_>, no: u32) {
         let Active { cmd, submitted, .. } = self.active[no as usize];
         cx.finish(cmd.id, submitted);
@@ -190,6 +194,12 @@ impl Flash {
             if let Some(next) = self.reads_left.pop_front() {
                 self.take(cx, next);
             }
+        }
+        if let Some(alone) = &mut self.alone {
+            alone.ended();
+        }
+        while let Some(next) = self.alone.as_mut().and_then(Alone::next) {
+            self.take(cx, next);
         }
     }
 
@@ -483,7 +493,10 @@ impl Device for Flash {
             self.active.resize(no as usize + 1, active);
         }
         self.active[no as usize] = active;
-        self.take(cx, no);
+        let alone = self.alone.as_mut();
+        if alone.is_none_or(|a| a.admits(no, cmd.op == Op::Flush)) {
+            self.take(cx, no);
+        }
     }
 
     fn wake(&mut self, cx: &mut DeviceCx<'_>, token: u64) {
@@ -518,6 +531,7 @@ fn build(values: &Values, depth: u32) -> Result<Box<dyn Device>, DeviceError> {
     let depth = depth as usize;
     Ok(Box::new(Flash {
         active: Vec::with_capacity(depth),
+        alone: (!spec.flush_queued).then(|| Alone::new(depth)),
         controller_free: Time::ZERO,
         replacer_free: Time::ZERO,
         reads_taken: 0,

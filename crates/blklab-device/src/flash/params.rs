@@ -56,6 +56,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("read_slots", Kind::Count { min: 0, max: 65_536 }, "0", "reads that the drive works on at a time; others wait in its queues, oldest first; 0: all"),
     param("write_command_us", TIME_US, "", "controller time of a write that replaces data (state other than fresh), beside other commands; command_us before them if not given"),
     param("write_overhead_us", TIME_US, "16.5", "firmware time of a write, after its data are in the buffer"),
+    param("flush_queued", Kind::Switch, "on", "a flush is a command beside others; off: it waits for those in flight, and holds back those behind it, as on SATA"),
     param("flush_overhead_us", TIME_US, "50", "firmware time of a flush, after everything is in the flash"),
     param("discard_overhead_us", TIME_US, "20", "firmware time of a discard"),
     param("buffer_bytes", Kind::Bytes { min: SLOT_BYTES, max: 1 << 30 }, "16MiB", "write buffer; at least two programs of a die, or two stripes"),
@@ -162,6 +163,7 @@ pub(super) struct Spec {
     /// Controller time of a write, if it has one of its own.
     pub(super) write_command: Option<Span>,
     pub(super) write_overhead: Span,
+    pub(super) flush_queued: bool,
     pub(super) flush_overhead: Span,
     pub(super) discard_overhead: Span,
     pub(super) buffer_slots: u32,
@@ -273,6 +275,7 @@ impl Spec {
                 State::Used | State::Full => values.opt("write_command_us").map(Span),
             },
             write_overhead: time("write_overhead_us"),
+            flush_queued: values.on("flush_queued"),
             flush_overhead: time("flush_overhead_us"),
             discard_overhead: time("discard_overhead_us"),
             buffer_slots: (buffer_bytes / SLOT_BYTES) as u32,

@@ -185,6 +185,15 @@ const DRIVES: &[Drive] = &[
             read: None, write: figures(495.9, 0.0, 0.0, 0.0),
         },
     ] },
+    Drive { name: "samsung-850-evo", cells: &[
+        read("4 KiB, depth 1", through_kernel_in(reads(1, 4), NONE_NS), figures(10_652.0, 91.7, 119.3, 144.4), true),
+        read("4 KiB, depth 31", through_kernel_in(reads(31, 4), NONE_NS), figures(98_400.0, 0.0, 0.0, 0.0), false),
+        read("stream of 128 KiB, depth 31", stream(31, 0, 128), figures(4_219.0, 0.0, 0.0, 0.0), false),
+        Cell {
+            what: "stream of 128 KiB, depth 31, into the SLC cache", load: stream(0, 31, 128), calibrated: false,
+            read: None, write: figures(3_983.0, 0.0, 0.0, 0.0),
+        },
+    ] },
 ];
 
 /// A figure with its ratio to the published one.

@@ -384,3 +384,24 @@ fn limits_follow_the_protection_of_the_buffer() {
     let off = ("power_loss_protection".to_owned(), "off".to_owned());
     assert_eq!(limits("sata-ssd", &[off]), (true, false, 1));
 }
+
+/// When a flush and a read that are handed over together end, in us, after a write.
+fn around_a_flush(given: &str) -> Vec<(Op, f64)> {
+    let mut host = toy(&format!(",power_loss_protection=off{given}"));
+    host.one(Op::Write, 1000, 8);
+    host.submit(Op::Flush, BioFlags::NONE, 0, 0);
+    host.submit(Op::Read, BioFlags::NONE, 0, 8);
+    let ended = |f: &Finished| (f.cmd.op, f.ended.ns() as f64 / 1e3);
+    host.drain().iter().map(ended).collect()
+}
+
+#[test]
+fn a_flush_that_is_not_queued_is_alone() {
+    let queued = around_a_flush("");
+    let alone = around_a_flush(",flush_queued=off");
+    // The read stops the program that the flush waits for: 30 us, and 60 for its own page.
+    assert_eq!((queued[0].0, queued[1]), (Op::Read, (Op::Flush, 626.0)));
+    assert_eq!((alone[0], alone[1].0), ((Op::Flush, 536.0), Op::Read));
+    let read = took(&mut toy(""), Op::Read, 0, 8);
+    assert!((alone[1].1 - alone[0].1 - read).abs() < 1e-6, "{alone:?}");
+}
