@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a device, its driver and sysfs set for a queue on either path.
 
-use blklab_types::DiscardLimits;
+use blklab_types::{DiscardLimits, Op};
 
 /// Limits of a queue, the kernel's `struct queue_limits` and what lies beside
 /// it in sysfs. The rest differs by path: [`crate::sq::Limits`],
@@ -29,10 +29,21 @@ pub struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// Whether discards of so many sectors may become one request
-    /// (`blk_queue_get_max_sectors`): segments do not count.
-    pub(crate) fn discards_fit(&self, a_sectors: u32, b_sectors: u32) -> bool {
-        let most = self.discard.map_or(0, |discard| discard.max_sectors);
-        u64::from(a_sectors) + u64::from(b_sectors) <= u64::from(most)
+    /// Size and segment test of a merge (`ll_back_merge_fn`, `ll_front_merge_fn`,
+    /// `ll_merge_requests_fn`): of both parts sectors and segments, and the most sectors of
+    /// a request with data. Discards have a limit of their own, and their segments do not
+    /// count (`blk_queue_get_max_sectors`).
+    pub(crate) fn fit_together(
+        &self,
+        op: Op,
+        [a_sectors, b_sectors]: [u32; 2],
+        [a_segments, b_segments]: [u32; 2],
+        max_sectors: u32,
+    ) -> bool {
+        if op == Op::Discard {
+            let most = self.discard.map_or(0, |discard| discard.max_sectors);
+            return u64::from(a_sectors) + u64::from(b_sectors) <= u64::from(most);
+        }
+        a_sectors + b_sectors <= max_sectors && a_segments + b_segments <= self.max_segments
     }
 }

@@ -7,7 +7,8 @@
 //! may be off, not as many that make up for each other. A direction in which residuals hardly
 //! change leaves the parameters in it open.
 
-use crate::bench::{CHANCES, variance};
+use crate::bench::CHANCES;
+use crate::counts::{of_row, variance};
 use crate::descent::beyond;
 use crate::matrix::{Matrix, dot};
 use crate::squares::Problem;
@@ -82,11 +83,6 @@ pub(crate) fn of_parameters(problem: &Problem<'_>) -> Vec<Certainty> {
     (0..n).map(certainty).collect()
 }
 
-/// The residuals of one row, of several runs.
-fn of_row(runs: &[Vec<f64>], row: usize) -> Vec<f64> {
-    runs.iter().map(|r| r[row]).collect()
-}
-
 /// Variances and covariances of logarithms of parameters.
 fn covariance(
     problem: &Problem<'_>,
@@ -133,11 +129,11 @@ fn covariance(
             filling.add_outer(&pull, 2.0 / (nr - 1.0));
         }
     }
-    let unit = |i: usize| -> Vec<f64> { (0..n).map(|j| f64::from(i == j)).collect() };
-    // Column by column: bread⁻¹ filling bread⁻¹, all of them symmetric.
-    let inverse: Vec<Vec<f64>> = (0..n)
-        .map(|i| bread.solve(&unit(i)).expect("it is positive definite"))
-        .collect();
+    // bread⁻¹ filling bread⁻¹, all of them symmetric.
+    let inverse = bread
+        .decomposed()
+        .expect("it is positive definite")
+        .inverse();
     let mut all = Matrix::zero(n);
     for (i, a) in inverse.iter().enumerate() {
         let filled = filling.times(a);

@@ -120,20 +120,15 @@ fn regress(problem: &Problem<'_>, tried: &[Place], here: &Place, reach: f64) -> 
         for i in 1..columns.len() {
             squares.add(i, i, NOTHING * reach * reach);
         }
-        let unit = |i: usize| -> Vec<f64> {
-            let all = 0..columns.len();
-            all.map(|j| f64::from(i == j)).collect()
+        let Some(squares) = squares.decomposed() else {
+            continue;
         };
-        let spread: Vec<f64> = (0..columns.len())
-            .map(|i| squares.solve(&unit(i)).map_or(f64::MAX, |s| s[i]))
-            .collect();
+        let inverse = squares.inverse();
         let freedom = near.len().saturating_sub(columns.len()).max(1) as f64;
         for row in rows {
             let left: Vec<f64> = near.iter().map(|p| p.left[row]).collect();
             let right: Vec<f64> = columns.iter().map(|c| dot(c, &left)).collect();
-            let Some(found) = squares.solve(&right) else {
-                continue;
-            };
+            let found = squares.solve(&right);
             let expected = |k: usize| -> f64 {
                 let each = columns.iter().zip(&found);
                 each.map(|(c, f)| c[k] * f).sum()
@@ -142,7 +137,7 @@ fn regress(problem: &Problem<'_>, tried: &[Place], here: &Place, reach: f64) -> 
             let chance = missed.map(|m| m * m).sum::<f64>() / freedom;
             model.left[row] = found[0];
             for (k, i) in shown.iter().enumerate() {
-                model.columns[*i][row] = beyond(found[k + 1], chance * spread[k + 1]);
+                model.columns[*i][row] = beyond(found[k + 1], chance * inverse[k + 1][k + 1]);
             }
         }
     }

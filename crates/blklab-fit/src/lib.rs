@@ -15,6 +15,7 @@
 mod bench;
 mod cell;
 mod certainty;
+mod counts;
 mod descent;
 mod device_file;
 mod drive;
@@ -29,6 +30,7 @@ mod load;
 mod matrix;
 mod options;
 mod params;
+mod plan;
 mod recording;
 mod search;
 mod squares;

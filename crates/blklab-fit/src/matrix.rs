@@ -51,12 +51,15 @@ impl Matrix {
             .collect()
     }
 
-    /// The vector that the matrix turns into `right`, by Cholesky's decomposition; none if the
-    /// matrix is not positive definite.
+    /// The vector that the matrix turns into `right`; none if it is not positive definite.
     pub(crate) fn solve(&self, right: &[f64]) -> Option<Vec<f64>> {
-        let n = self.n;
-        let mut lower = Matrix::zero(n);
-        for i in 0..n {
+        Some(self.decomposed()?.solve(right))
+    }
+
+    /// Cholesky's decomposition; none if the matrix is not positive definite.
+    pub(crate) fn decomposed(&self) -> Option<Decomposed> {
+        let mut lower = Matrix::zero(self.n);
+        for i in 0..self.n {
             for j in 0..=i {
                 let known: f64 = (0..j).map(|k| lower.at(i, k) * lower.at(j, k)).sum();
                 let left = self.at(i, j) - known;
@@ -68,6 +71,20 @@ impl Matrix {
                 lower.add(i, j, value);
             }
         }
+        Some(Decomposed { lower })
+    }
+}
+
+/// A positive definite matrix as the product of one and the same that is mirrored.
+#[derive(Clone, Debug)]
+pub(crate) struct Decomposed {
+    lower: Matrix,
+}
+
+impl Decomposed {
+    /// The vector that the matrix turns into `right`.
+    pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
+        let (n, lower) = (self.lower.n, &self.lower);
         let mut found = right.to_vec();
         for i in 0..n {
             let known: f64 = (0..i).map(|k| lower.at(i, k) * found[k]).sum();
@@ -77,7 +94,14 @@ impl Matrix {
             let known: f64 = (i + 1..n).map(|k| lower.at(k, i) * found[k]).sum();
             found[i] = (found[i] - known) / lower.at(i, i);
         }
-        Some(found)
+        found
+    }
+
+    /// The columns of the inverse.
+    pub(crate) fn inverse(&self) -> Vec<Vec<f64>> {
+        let n = self.lower.n;
+        let unit = |i: usize| -> Vec<f64> { (0..n).map(|j| f64::from(i == j)).collect() };
+        (0..n).map(|i| self.solve(&unit(i))).collect()
     }
 }
 

@@ -6,13 +6,14 @@
 //!  nearest    each step: least squares over the parameters that its cells show
 //! ```
 
-use crate::bench::{Bench, Effort};
+use crate::bench::Bench;
 use crate::cell::{Cell, State};
 use crate::certainty;
 use crate::descent;
 use crate::drive::{Drive, number, presets};
 use crate::levenberg::{self, How};
 use crate::params::{self, Param, ShowsIn, Unit};
+use crate::plan::Effort;
 use crate::squares::Problem;
 use blklab_types::Op;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sum of squares over some cells as a function of logarithms of parameters.
 
-use crate::bench::{Bench, Effort};
+use crate::bench::Bench;
 use crate::drive::{Drive, number};
 use crate::matrix::dot;
 use crate::params::Param;
+use crate::plan::Effort;
 use std::ops::Range;
 
 /// How hard parameters are drawn to where they began: enough to stay there if no residual
@@ -123,7 +124,7 @@ impl<'a> Problem<'a> {
 
     /// The drive that is nearest to there, since values are written with so many digits, and
     /// where that is.
-    pub(crate) fn drive_at(&self, at: &[f64]) -> (Drive, Vec<f64>) {
+    fn drive_at(&self, at: &[f64]) -> (Drive, Vec<f64>) {
         let mut drive = self.base.clone();
         let mut there = Vec::with_capacity(at.len());
         for (i, (param, begin)) in self.free.iter().enumerate() {

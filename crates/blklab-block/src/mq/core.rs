@@ -7,7 +7,7 @@ use crate::mq::{Features, Limits};
 use crate::{Cx, Merge, Requests, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Dev, Hz, Op};
+use blklab_types::{Bio, Dev, Hz};
 
 /// Requests and merge state of a device.
 pub struct Core {
@@ -166,18 +166,16 @@ impl Core {
     /// `ll_front_merge_fn`).
     pub(crate) fn fits(&self, id: RqId, side: Merge, bio: &Bio) -> bool {
         let rq = &self.rqs[id];
-        if bio.op == Op::Discard {
-            return self
-                .limits
-                .queue
-                .discards_fit(rq.nr_sectors, bio.nr_sectors);
-        }
         let start = match side {
             Merge::Back => rq.sector,
             Merge::Front => bio.sector,
         };
-        rq.nr_sectors + bio.nr_sectors <= self.max_sectors_at(start)
-            && rq.segments + u32::from(bio.segments) <= self.limits.queue.max_segments
+        self.limits.queue.fit_together(
+            bio.op,
+            [rq.nr_sectors, bio.nr_sectors],
+            [rq.segments, u32::from(bio.segments)],
+            self.max_sectors_at(start),
+        )
     }
 
     /// State, size and segment tests of a request-request merge (`attempt_merge`,
@@ -190,13 +188,12 @@ impl Core {
             && a.op == b.op
             && a.ioprio == b.ioprio
             && a.group == b.group
-            && match a.op {
-                Op::Discard => self.limits.queue.discards_fit(a.nr_sectors, b.nr_sectors),
-                _ => {
-                    a.nr_sectors + b.nr_sectors <= self.max_sectors_at(a.sector)
-                        && a.segments + b.segments <= self.limits.queue.max_segments
-                }
-            }
+            && self.limits.queue.fit_together(
+                a.op,
+                [a.nr_sectors, b.nr_sectors],
+                [a.segments, b.segments],
+                self.max_sectors_at(a.sector),
+            )
     }
 
     /// Longest request that starts at a sector (`blk_rq_get_max_sectors`).

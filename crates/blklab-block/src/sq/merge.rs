@@ -6,7 +6,7 @@ use crate::sq::{Core, Queue};
 use crate::{Cx, Merge, Pending, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Op};
+use blklab_types::Bio;
 
 impl Queue {
     /// Tries to merge a bio with a waiting request (`__make_request`, later
@@ -125,14 +125,13 @@ impl Core {
     /// contiguous across it are counted on both sides.
     pub(crate) fn fits(&self, rq: RqId, bio: &Bio) -> bool {
         let rq = &self.rqs[rq];
-        if bio.op == Op::Discard {
-            return self
-                .limits
-                .queue
-                .discards_fit(rq.nr_sectors, bio.nr_sectors);
-        }
-        rq.nr_sectors + bio.nr_sectors <= self.limits.queue.max_sectors
-            && rq.segments + u32::from(bio.segments) <= self.limits.queue.max_segments
+        let limits = &self.limits.queue;
+        limits.fit_together(
+            bio.op,
+            [rq.nr_sectors, bio.nr_sectors],
+            [rq.segments, u32::from(bio.segments)],
+            limits.max_sectors,
+        )
     }
 
     /// The request takes no more bios, ever.
@@ -148,17 +147,17 @@ impl Core {
     /// compared.
     fn requests_fit(&self, rq: RqId, next: RqId) -> bool {
         let (a, b) = (&self.rqs[rq], &self.rqs[next]);
+        let limits = &self.limits.queue;
         !a.state.any(UNMERGEABLE)
             && !b.state.any(UNMERGEABLE.with(RqState::SPECIAL))
             && a.end() == b.sector
             && a.op == b.op
-            && match a.op {
-                Op::Discard => self.limits.queue.discards_fit(a.nr_sectors, b.nr_sectors),
-                _ => {
-                    a.nr_sectors + b.nr_sectors <= self.limits.queue.max_sectors
-                        && a.segments + b.segments <= self.limits.queue.max_segments
-                }
-            }
+            && limits.fit_together(
+                a.op,
+                [a.nr_sectors, b.nr_sectors],
+                [a.segments, b.segments],
+                limits.max_sectors,
+            )
     }
 
     /// Moves a request that grew by `by` sectors at its end to its new place in the

@@ -6,12 +6,14 @@
 //! read waits for a program, and then all that come wait for all of one.
 
 use super::buffer::Ready;
+use std::collections::VecDeque;
 
 /// Units that are full and wait for others to be programmed with.
 #[derive(Clone, Debug)]
 pub(super) struct Stripe {
     most: usize,
-    units: Vec<Ready>,
+    /// Oldest first.
+    units: VecDeque<Ready>,
 }
 
 impl Stripe {
@@ -19,19 +21,19 @@ impl Stripe {
     pub(super) fn over(dies: usize) -> Stripe {
         Stripe {
             most: dies,
-            units: Vec::with_capacity(dies),
+            units: VecDeque::with_capacity(dies),
         }
     }
 
     /// Adds a unit; says whether the stripe is complete.
     pub(super) fn add(&mut self, unit: Ready) -> bool {
-        self.units.push(unit);
+        self.units.push_back(unit);
         self.units.len() == self.most
     }
 
     /// The oldest unit that waits.
     pub(super) fn take(&mut self) -> Option<Ready> {
-        (!self.units.is_empty()).then(|| self.units.remove(0))
+        self.units.pop_front()
     }
 }
 
