@@ -20,7 +20,7 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
         repeat: 1,
         ..Overrides::default()
     };
-    let no_files = |name: &str| -> Result<(String, String), blklab::ExperimentError> {
+    let no_files = |name: &str| -> Result<(String, String), blklab::Error> {
         unreachable!("{name} is named in {text}")
     };
     let experiment = blklab::parse("fuzz.toml", Source::Toml, &text, &no_files, &catalogue);

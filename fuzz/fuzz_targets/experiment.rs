@@ -8,11 +8,12 @@
 
 use blklab::{Planner, Sim, catalogue, matrix};
 use blklab_cli::stack::{Chosen, Stack};
-use blklab_experiment::{Experiment, ExperimentError, Source, Workload, parse};
+use blklab_experiment::{Experiment, Source, Workload, parse};
+use blklab_types::{Error};
 use libfuzzer_sys::fuzz_target;
 use std::fmt::Display;
 
-fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
+fn read(source: Source, text: &str) -> Result<Experiment, Error> {
     let file = |name: &str| Ok((name.to_owned(), "[a]\nsize=1m\n".to_owned()));
     parse("e", source, text, &file, &catalogue())
 }

@@ -91,8 +91,7 @@ fn collected(a: &RunArgs, plan: &Plan<'_>) -> Collect {
 
 fn run_plan(a: &RunArgs, plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput> {
     let e = plan.experiment();
-    let run =
-        |options: &RunOptions| blklab::run::run(plan, options).map_err(|err| err.located_in(e));
+    let run = |options: &RunOptions| blklab::run::run(plan, options).map_err(|err| e.locate(err));
     let mut first = run(options)?;
     if !a.verify_digest || first.interrupted {
         return Ok(first);

@@ -9,7 +9,7 @@ use blklab::outputs::{self, Claims, NotThere};
 use blklab::run::RunOutput;
 use blklab::run_directory::{self, Contents};
 use blklab::trace_file::TraceOptions;
-use blklab::{ExperimentError, Needs, Plan, report, trace_file};
+use blklab::{Error, Needs, Plan, report, trace_file};
 use std::path::{Path, PathBuf};
 
 /// The files of all experiments.
@@ -85,7 +85,7 @@ impl Files {
         }
         for log in &needed.logs {
             let option = log.option;
-            let refused = |what: String| ExperimentError::new(what).at(&log.place);
+            let refused = |what: String| Error::new(what).at(&log.place);
             let path = self.log(i, &log.name).map_err(|what| {
                 let named = blklab::shown(&log.name);
                 refused(format!("{option}={named}: {what}"))
@@ -160,7 +160,7 @@ impl Files {
     pub(crate) fn write(&self, runs: &[(usize, &Cell, &RunOutput)]) -> Result<()> {
         for &(i, cell, run) in runs {
             for (name, text) in report::job_files(run) {
-                let path = self.log(i, &name).map_err(ExperimentError::new)?;
+                let path = self.log(i, &name).map_err(Error::new)?;
                 if let (Some(_), Some(folder)) = (&self.out, path.parent()) {
                     outputs::make_folder(folder)?;
                 }

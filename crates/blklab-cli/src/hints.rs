@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What options do about an error: libraries name keys, and only the command knows its options.
 
-use blklab::ExperimentError;
+use blklab::Error;
 
 /// Keys that errors are about, and what is said of each.
 const HINTS: [(&str, &str); 2] = [
@@ -13,9 +13,9 @@ const HINTS: [(&str, &str); 2] = [
 ];
 
 /// The error with what an option does about it, if there is one for its key.
-pub(crate) fn hinted(err: ExperimentError) -> ExperimentError {
+pub(crate) fn hinted(err: Error) -> Error {
     match HINTS.iter().find(|(key, _)| *key == err.key) {
-        Some((_, hint)) => ExperimentError {
+        Some((_, hint)) => Error {
             what: format!("{}; {hint}", err.what),
             ..err
         },

@@ -18,7 +18,7 @@ use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::run_directory::{EVENTS, RunDir, is_trace};
 use blklab::scheduler::Schedulers;
-use blklab::{Catalogue, Experiment, ExperimentError, Planner, Sim, TraceSpec, Workload};
+use blklab::{Catalogue, Error, Experiment, Planner, Sim, TraceSpec, Workload};
 use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
@@ -131,11 +131,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
 
 /// The experiment that runs a trace again: on the stack of the run that it is from, if that
 /// is known.
-fn repeated(
-    a: &RunArgs,
-    trace: &Path,
-    catalogue: &Catalogue,
-) -> Result<Experiment, ExperimentError> {
+fn repeated(a: &RunArgs, trace: &Path, catalogue: &Catalogue) -> Result<Experiment, Error> {
     let is_run = !is_trace(trace);
     let file = if is_run {
         trace.join(EVENTS)
@@ -190,7 +186,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
                 blklab::load(f, catalogue)
             }
         }))
-        .collect::<Result<Vec<_>, ExperimentError>>()?;
+        .collect::<Result<Vec<_>, Error>>()?;
     let stack = Stack {
         kernel: &a.kernel,
         sched: &a.sched,

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::trace_file::TraceFile;
-use blklab::{ExperimentError, ReadCounts, TraceSpec};
+use blklab::{Error, ReadCounts, TraceSpec};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
@@ -53,11 +53,11 @@ pub(crate) fn set_by_option(
     option: &str,
     key: &str,
     text: &str,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     spec.set(key, text).map_err(|err| {
         let what = err.what.strip_prefix(&format!("{key}: "));
         let what = what.unwrap_or(&err.what).to_owned();
-        ExperimentError::new(what).in_file(option)
+        Error::new(what).in_file(option)
     })
 }
 

@@ -5,7 +5,7 @@
 mod options;
 
 use anyhow::Result;
-use blklab::ExperimentError;
+use blklab::Error;
 use blklab::matrix::{Overrides, Refused};
 use options::Given;
 
@@ -19,7 +19,7 @@ pub struct Chosen {
 
 impl Chosen {
     /// An error of the matrix with the option that it is about.
-    pub fn told(&self, refused: Refused) -> ExperimentError {
+    pub fn told(&self, refused: Refused) -> Error {
         options::told(refused, &self.given)
     }
 

@@ -3,8 +3,9 @@
 //! follows from a choice. An experiment links no model; whoever has them says so.
 
 use crate::settings::Setting;
-use crate::{DeviceSpec, Experiment, ExperimentError, QueueFacts, no_such};
+use crate::{DeviceSpec, Experiment, QueueFacts};
 use blklab_kernel::{KernelVersion, Tunable};
+use blklab_types::{Error, no_such};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -45,13 +46,13 @@ pub trait Models: Send + Sync {
     ///
     /// # Errors
     /// If there is no such device, or it cannot have its parameters.
-    fn queue_facts(&self, e: &Experiment) -> Result<QueueFacts, ExperimentError>;
+    fn queue_facts(&self, e: &Experiment) -> Result<QueueFacts, Error>;
 
     /// Sectors of the disk; none if it has no end.
     ///
     /// # Errors
     /// If the device is impossible, or a file that describes it cannot be used.
-    fn disk_sectors(&self, e: &Experiment) -> Result<Option<u64>, ExperimentError>;
+    fn disk_sectors(&self, e: &Experiment) -> Result<Option<u64>, Error>;
 }
 
 /// The models that an experiment chooses from. Clones are the same.
@@ -68,11 +69,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// If there is none of that name, or not in that release.
-    pub fn scheduler(
-        &self,
-        name: &str,
-        kernel: KernelVersion,
-    ) -> Result<SchedulerChoice, ExperimentError> {
+    pub fn scheduler(&self, name: &str, kernel: KernelVersion) -> Result<SchedulerChoice, Error> {
         let all = self.schedulers();
         let is_in = |s: &&SchedulerChoice| s.since <= kernel && kernel < s.until;
         let named = all.iter().find(|s| s.name == name);
@@ -94,7 +91,7 @@ impl Catalogue {
                 )
             }
         };
-        Err(ExperimentError::new(what).about("scheduler"))
+        Err(Error::new(what).about("scheduler"))
     }
 }
 

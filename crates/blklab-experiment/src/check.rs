@@ -3,8 +3,9 @@
 
 use crate::choose::DEFAULT_KERNEL;
 use crate::settings;
-use crate::{Absent, Experiment, ExperimentError, Workload};
+use crate::{Absent, Experiment, Workload};
 use blklab_kernel::{Evidence, Tunables};
+use blklab_types::Error;
 use blklab_types::shown;
 use blklab_workload::Process;
 
@@ -61,7 +62,7 @@ impl Experiment {
 
     /// Refuses a state of the machine at the start for loads that have no files: they
     /// begin when they say.
-    fn check_start(&self) -> Result<(), ExperimentError> {
+    fn check_start(&self) -> Result<(), Error> {
         if !matches!(self.workload, Workload::Processes(_) | Workload::Trace(_)) {
             return Ok(());
         }
@@ -71,7 +72,7 @@ impl Experiment {
         ] {
             if set.is_some_and(|value| value > 0) {
                 let what = format!("{key} is for jobs and scenarios; this load has no files");
-                return Err(ExperimentError::new(what).about(key));
+                return Err(Error::new(what).about(key));
             }
         }
         Ok(())
@@ -81,7 +82,7 @@ impl Experiment {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), ExperimentError> {
+    pub fn check(&self) -> Result<(), Error> {
         self.check_on(|| self.catalogue.disk_sectors(self))
     }
 
@@ -92,21 +93,21 @@ impl Experiment {
     /// The first thing that is wrong.
     pub fn check_on(
         &self,
-        capacity_sectors: impl FnOnce() -> Result<Option<u64>, ExperimentError>,
-    ) -> Result<(), ExperimentError> {
+        capacity_sectors: impl FnOnce() -> Result<Option<u64>, Error>,
+    ) -> Result<(), Error> {
         for (key, text) in [("id", &self.id), ("title", &self.title)] {
             if text.chars().any(char::is_control) {
                 let what = format!("{key} has a control character; it is one line of text");
-                return Err(ExperimentError::new(what).about(key));
+                return Err(Error::new(what).about(key));
             }
         }
         if self.seed > settings::SEED_MAX {
             let (seed, max) = (self.seed, settings::SEED_MAX);
             let what = format!("seed={seed}: expected a number from 0 to {max}");
-            return Err(ExperimentError::new(what).about("seed"));
+            return Err(Error::new(what).about("seed"));
         }
         if !blklab_kernel::releases().any(|v| v == self.kernel) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "kernel {} is not modelled; 2.6.16 to {DEFAULT_KERNEL} are",
                 self.kernel
             ))
@@ -122,7 +123,7 @@ impl Experiment {
                 "{table}: {name}: kernel {} does not have it; it exists {exists}",
                 self.kernel
             );
-            return Err(ExperimentError::new(what).about(format!("{table}.{name}")));
+            return Err(Error::new(what).about(format!("{table}.{name}")));
         }
         self.settings().iter().try_for_each(|s| s.check(self))?;
         self.scheduler()?;
@@ -148,16 +149,10 @@ impl Experiment {
     }
 }
 
-fn check_process(
-    p: &Process,
-    max_sectors: u32,
-    capacity: Option<u64>,
-) -> Result<(), ExperimentError> {
+fn check_process(p: &Process, max_sectors: u32, capacity: Option<u64>) -> Result<(), Error> {
     let fail = |what: String| {
-        Err(
-            ExperimentError::new(format!("process '{}': {what}", shown(&p.name)))
-                .about(format!("processes.\"{}\"", p.name)),
-        )
+        Err(Error::new(format!("process '{}': {what}", shown(&p.name)))
+            .about(format!("processes.\"{}\"", p.name)))
     };
     if p.name.chars().any(char::is_control) {
         return fail("its name has a control character".into());

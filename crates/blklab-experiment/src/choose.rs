@@ -3,12 +3,13 @@
 
 use crate::settings::Home;
 use crate::{
-    Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, QueueFacts, QueueSettings,
-    SchedulerChoice, Variant, Vm, Workload, no_such,
+    Catalogue, DeviceSpec, Experiment, FilesystemSpec, QueueFacts, QueueSettings, SchedulerChoice,
+    Variant, Vm, Workload,
 };
 use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Patches, Tunables, default_scheduler};
 use blklab_types::Hz;
+use blklab_types::{Error, no_such};
 use blklab_workload::scenario::{self, Scenario};
 
 /// The newest release that is modelled.
@@ -56,12 +57,10 @@ impl Experiment {
     ///
     /// # Errors
     /// If there is none of that name.
-    pub fn of_scenario(name: &str, catalogue: &Catalogue) -> Result<Experiment, ExperimentError> {
+    pub fn of_scenario(name: &str, catalogue: &Catalogue) -> Result<Experiment, Error> {
         let Some(scenario) = Scenario::named(name) else {
             let names: Vec<&str> = scenario::ALL.iter().map(|s| s.name).collect();
-            return Err(
-                ExperimentError::new(no_such("scenario", name, &names)).about("scenario.name")
-            );
+            return Err(Error::new(no_such("scenario", name, &names)).about("scenario.name"));
         };
         let spec = scenario.spec();
         let mut e = Experiment::new(name, Workload::Scenario(scenario), catalogue);
@@ -75,7 +74,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If a setting of it is not possible.
-    pub fn with_variant(&self, v: &Variant) -> Result<Experiment, ExperimentError> {
+    pub fn with_variant(&self, v: &Variant) -> Result<Experiment, Error> {
         let mut e = self.clone();
         e.variants.clear();
         if let Some(kernel) = v.kernel {
@@ -104,7 +103,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If one of those has a value that it does not take.
-    pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), ExperimentError> {
+    pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), Error> {
         let mut params = device.params;
         for setting in Home::Driver.settings() {
             let is_it = |(key, _): &(String, String)| key == setting.name();
@@ -133,7 +132,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If the kernel does not have it.
-    pub fn choose_scheduler(&mut self, name: &str) -> Result<(), ExperimentError> {
+    pub fn choose_scheduler(&mut self, name: &str) -> Result<(), Error> {
         let scheduler = self.catalogue.scheduler(name, self.kernel)?;
         name.clone_into(&mut self.scheduler);
         self.scheduler_chosen = true;
@@ -147,7 +146,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If the kernel has no such scheduler, or it no such tunable.
-    pub fn scheduler(&self) -> Result<(SchedulerChoice, Tunables), ExperimentError> {
+    pub fn scheduler(&self) -> Result<(SchedulerChoice, Tunables), Error> {
         let scheduler = self.catalogue.scheduler(&self.scheduler, self.kernel)?;
         let mut tunables = Tunables::defaults(scheduler.tunables, self.kernel);
         for (name, value) in &self.tunables {
@@ -160,11 +159,11 @@ impl Experiment {
     ///
     /// # Errors
     /// If one is unknown or does not fit the kernel, the scheduler or another.
-    pub fn patches(&self) -> Result<Patches, ExperimentError> {
+    pub fn patches(&self) -> Result<Patches, Error> {
         let patches = Patches::new(&self.patches, self.kernel)?;
         let of_another = |s: &str| s != self.scheduler;
         if let Some(p) = patches.iter().find(|p| p.scheduler.is_some_and(of_another)) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "patch '{}' is one of the scheduler {}, not of {}",
                 p.name,
                 p.scheduler.unwrap_or_default(),
@@ -179,7 +178,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If there is no such device, or it cannot have these parameters.
-    pub fn queue_depth(&self) -> Result<u32, ExperimentError> {
+    pub fn queue_depth(&self) -> Result<u32, Error> {
         match self.queue.queue_depth {
             Some(depth) => Ok(depth),
             None => Ok(self.queue_facts()?.queue_depth),
@@ -190,7 +189,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If there is no such device, or it cannot have these parameters.
-    pub fn queue_facts(&self) -> Result<QueueFacts, ExperimentError> {
+    pub fn queue_facts(&self) -> Result<QueueFacts, Error> {
         self.catalogue.queue_facts(self)
     }
 }

@@ -4,8 +4,9 @@
 //! Values stay text here; who builds the filesystem gives them their types.
 
 use crate::settings::Setting;
-use crate::{Catalogue, Experiment, ExperimentError, no_such};
+use crate::{Catalogue, Experiment};
 use blklab_types::shown;
+use blklab_types::{Error, no_such};
 use std::fmt;
 
 /// A filesystem and the options that differ from its defaults.
@@ -35,8 +36,8 @@ impl fmt::Display for FilesystemSpec {
     }
 }
 
-fn fail(what: String) -> ExperimentError {
-    ExperimentError::new(what).about("filesystem")
+fn fail(what: String) -> Error {
+    Error::new(what).about("filesystem")
 }
 
 impl FilesystemSpec {
@@ -48,7 +49,7 @@ impl FilesystemSpec {
         name: &str,
         options: Vec<(String, String)>,
         catalogue: &Catalogue,
-    ) -> Result<FilesystemSpec, ExperimentError> {
+    ) -> Result<FilesystemSpec, Error> {
         let Some(rows) = catalogue.filesystem_rows(name) else {
             let names = catalogue.filesystems();
             return Err(fail(no_such("filesystem", name, &names)));
@@ -73,7 +74,7 @@ impl FilesystemSpec {
     ///
     /// # Errors
     /// As [`FilesystemSpec::new`].
-    pub fn parse(text: &str, catalogue: &Catalogue) -> Result<FilesystemSpec, ExperimentError> {
+    pub fn parse(text: &str, catalogue: &Catalogue) -> Result<FilesystemSpec, Error> {
         let mut parts = text.split(':').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let options = parts.map(|part| match part.split_once('=') {
@@ -111,7 +112,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`FilesystemSpec::new`].
-    pub fn choose_filesystem(&mut self, text: &str) -> Result<(), ExperimentError> {
+    pub fn choose_filesystem(&mut self, text: &str) -> Result<(), Error> {
         self.filesystem = FilesystemSpec::parse(text, &self.catalogue)?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! regular file of limited size: nobody waits for a pipe or fills the memory
 //! with `/dev/zero` because a stranger's experiment says so.
 
-use crate::ExperimentError;
+use blklab_types::{Error, ErrorKind};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt as _;
@@ -18,14 +18,14 @@ pub const NAMED_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a job file that an experiment names: its name for messages, and its
 /// text.
-pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), ExperimentError> + 'a;
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<(String, String), Error> + 'a;
 
 /// Reads a text that the command line names: a regular file, a pipe, a
 /// terminal; `-` is standard input.
 ///
 /// # Errors
 /// If it cannot be read, is something else, too large, or no text.
-pub(crate) fn read_given(path: &Path) -> Result<String, ExperimentError> {
+pub(crate) fn read_given(path: &Path) -> Result<String, Error> {
     if path == Path::new("-") {
         return text(io::stdin().lock(), GIVEN_BYTES_MAX);
     }
@@ -34,7 +34,7 @@ pub(crate) fn read_given(path: &Path) -> Result<String, ExperimentError> {
     let is_endless = kind.is_block_device()
         || kind.is_char_device() && !io::IsTerminal::is_terminal(&file) && !is_null(path);
     if is_endless {
-        return Err(ExperimentError::new("a device, neither a file nor a pipe"));
+        return Err(Error::new("a device, neither a file nor a pipe"));
     }
     text(file, GIVEN_BYTES_MAX)
 }
@@ -48,26 +48,29 @@ fn is_null(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it cannot be read, is something else, too large, or no text.
-pub fn read_named(path: &Path, bytes_max: u64) -> Result<String, ExperimentError> {
+pub fn read_named(path: &Path, bytes_max: u64) -> Result<String, Error> {
     // Opening a pipe would wait for somebody to write to it.
     let kind = path.metadata().map_err(|e| cannot_read(&e))?;
     if kind.is_dir() {
-        return Err(ExperimentError::new("cannot read: Is a directory"));
+        return Err(Error::new("cannot read: Is a directory"));
     }
     if !kind.is_file() {
-        return Err(ExperimentError::new("not a regular file"));
+        return Err(Error::new("not a regular file"));
     }
     let file = File::open(path).map_err(|e| cannot_read(&e))?;
     text(file, bytes_max)
 }
 
-fn cannot_read(e: &io::Error) -> ExperimentError {
+fn cannot_read(e: &io::Error) -> Error {
     let text = e.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    ExperimentError::new(format!("cannot read: {text}"))
+    Error::new(format!("cannot read: {text}")).of_kind(match e.kind() {
+        io::ErrorKind::NotFound => ErrorKind::MissingFile,
+        _ => ErrorKind::BadInput,
+    })
 }
 
-fn text(from: impl Read, bytes_max: u64) -> Result<String, ExperimentError> {
+fn text(from: impl Read, bytes_max: u64) -> Result<String, Error> {
     let mut bytes = Vec::new();
     from.take(bytes_max + 1)
         .read_to_end(&mut bytes)
@@ -77,16 +80,16 @@ fn text(from: impl Read, bytes_max: u64) -> Result<String, ExperimentError> {
             0 => format!("larger than {bytes_max} bytes"),
             mib => format!("larger than {mib} MiB"),
         };
-        return Err(ExperimentError::new(what));
+        return Err(Error::new(what));
     }
     String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()]
             .iter()
             .filter(|&&b| b == b'\n')
             .count();
-        ExperimentError {
+        Error {
             line: Some(line + 1),
-            ..ExperimentError::new("not UTF-8 text; an experiment or job file is text")
+            ..Error::new("not UTF-8 text; an experiment or job file is text")
         }
     })
 }

@@ -12,7 +12,7 @@ mod cgroup;
 mod check;
 mod choose;
 mod costs;
-mod error;
+
 mod filesystem;
 mod group;
 mod input;
@@ -28,7 +28,7 @@ mod source;
 mod trace;
 
 pub use catalogue::{Catalogue, Models, SchedulerChoice};
-pub use error::{ExperimentError, no_such};
+
 pub use filesystem::FilesystemSpec;
 pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};

@@ -5,7 +5,8 @@ use crate::input::{GIVEN_BYTES_MAX, NAMED_BYTES_MAX, ReadFile, read_given, read_
 use crate::locate::{line_at, line_of_key};
 use crate::raw::{RawDevice, RawExperiment};
 use crate::source::Source;
-use crate::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload, no_such};
+use crate::{Catalogue, DeviceSpec, Experiment, Workload};
+use blklab_types::{Error, no_such};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// If it cannot be read or is not what its name says.
-pub fn load(path: &Path, catalogue: &Catalogue) -> Result<Experiment, ExperimentError> {
+pub fn load(path: &Path, catalogue: &Catalogue) -> Result<Experiment, Error> {
     if path == Path::new("-") {
         let text = read_given(path).map_err(|e| e.in_file("standard input"))?;
         return Ok(job_file("stdin", "standard input", text, catalogue));
@@ -48,14 +49,14 @@ pub fn parse(
     text: &str,
     read_file: &ReadFile<'_>,
     catalogue: &Catalogue,
-) -> Result<Experiment, ExperimentError> {
+) -> Result<Experiment, Error> {
     let stem = Path::new(name)
         .file_stem()
         .map_or(name, |s| s.to_str().unwrap_or(name));
     let raw: RawExperiment = match source {
         Source::Fio => return Ok(job_file(stem, name, text.to_owned(), catalogue)),
         _ if text.trim().is_empty() => {
-            return Err(ExperimentError::new(
+            return Err(Error::new(
                 "the file is empty; an experiment has a workload: 'processes', 'job' or 'job_file'",
             )
             .in_file(name));
@@ -66,32 +67,32 @@ pub fn parse(
     .map_err(|e| e.in_file(name))
     .and_then(|raw| match format_of(source, text) {
         None | Some(FORMAT) => Ok(raw),
-        Some(other) => Err(other_format(other).at_key_in(text, source).in_file(name)),
+        Some(other) => Err(at_key_in(other_format(other), text, source).in_file(name)),
     })
     .map_err(|e| match format_of(source, text) {
         // What is unknown may be what a later format has.
-        Some(other) if other > FORMAT => other_format(other).at_key_in(text, source).in_file(name),
+        Some(other) if other > FORMAT => at_key_in(other_format(other), text, source).in_file(name),
         _ => e,
     })?;
     raw.resolve(name, stem, read_file, catalogue)
-        .map_err(|e| e.at_key_in(text, source).in_file(name))
+        .map_err(|e| at_key_in(e, text, source).in_file(name))
 }
 
 /// Reads a file that describes a device: a table `[device]` as experiments have it.
 ///
 /// # Errors
 /// If it cannot be read or is no such file: with the line.
-pub fn load_device(path: &Path, catalogue: &Catalogue) -> Result<DeviceSpec, ExperimentError> {
+pub fn load_device(path: &Path, catalogue: &Catalogue) -> Result<DeviceSpec, Error> {
     let shown = path.display().to_string();
     let read = || {
         let text = read_named(path, NAMED_BYTES_MAX)?;
         let raw: RawDevice = from_toml(&text)?;
         match format_of(Source::Toml, &text) {
             None | Some(FORMAT) => {}
-            Some(other) => return Err(other_format(other).at_key_in(&text, Source::Toml)),
+            Some(other) => return Err(at_key_in(other_format(other), &text, Source::Toml)),
         }
         let device = raw.resolve(&shown, catalogue);
-        device.map_err(|e| e.at_key_in(&text, Source::Toml))
+        device.map_err(|e| at_key_in(e, &text, Source::Toml))
     };
     read().map_err(|e| e.in_file(&shown))
 }
@@ -116,9 +117,9 @@ fn format_of(source: Source, text: &str) -> Option<u32> {
     u32::try_from(format?).ok()
 }
 
-fn other_format(format: u32) -> ExperimentError {
+fn other_format(format: u32) -> Error {
     let what = format!("format {format} of experiment files; this blklab reads format {FORMAT}");
-    ExperimentError::new(what).about("format")
+    Error::new(what).about("format")
 }
 
 fn job_file(id: &str, name: &str, text: String, catalogue: &Catalogue) -> Experiment {
@@ -132,25 +133,25 @@ fn job_file(id: &str, name: &str, text: String, catalogue: &Catalogue) -> Experi
     }
 }
 
-fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, ExperimentError> {
-    let of_toml = |e: &toml::de::Error, path: &str| ExperimentError {
+fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    let of_toml = |e: &toml::de::Error, path: &str| Error {
         line: e.span().map(|span| line_at(text, span.start)),
-        ..ExperimentError::new(in_words(e.message(), path))
+        ..Error::new(in_words(e.message(), path))
     };
     let document = toml::Deserializer::parse(text).map_err(|e| of_toml(&e, ""))?;
     serde_path_to_error::deserialize(document)
         .map_err(|e| of_toml(e.inner(), &e.path().to_string()))
 }
 
-fn from_json(text: &str) -> Result<RawExperiment, ExperimentError> {
+fn from_json(text: &str) -> Result<RawExperiment, Error> {
     let of_json = |e: &serde_json::Error, path: &str| {
         let message = e.to_string();
         let what = message
             .rsplit_once(" at line ")
             .map_or(message.as_str(), |(m, _)| m);
-        ExperimentError {
+        Error {
             line: (e.line() > 0).then(|| e.line()),
-            ..ExperimentError::new(in_words(what, path))
+            ..Error::new(in_words(what, path))
         }
     };
     let mut document = serde_json::Deserializer::from_str(text);
@@ -185,31 +186,31 @@ fn in_words(message: &str, path: &str) -> String {
     }
 }
 
-impl ExperimentError {
-    /// With the line of its key in the text of an experiment file, if the key
-    /// is there.
-    fn at_key_in(mut self, text: &str, source: Source) -> ExperimentError {
-        if self.line.is_none() && !self.key.is_empty() {
-            self.line = line_of_key(text, source, &self.key);
-        }
-        self
+/// An error with the line of its key in the text of an experiment file, if the key
+/// is there.
+fn at_key_in(mut error: Error, text: &str, source: Source) -> Error {
+    if error.line.is_none() && !error.key.is_empty() {
+        error.line = line_of_key(text, source, &error.key);
     }
+    error
+}
 
-    /// The error of an experiment, with the file that it was read from and the
-    /// line of the key that it is about.
+impl Experiment {
+    /// An error of this experiment, with the file that it was read from and the line of
+    /// the key that it is about.
     #[must_use]
-    pub fn located_in(self, e: &Experiment) -> ExperimentError {
-        if self.file.is_some() || e.file.is_empty() {
-            return self;
+    pub fn locate(&self, error: Error) -> Error {
+        if error.file.is_some() || self.file.is_empty() {
+            return error;
         }
-        let path = Path::new(&e.file);
+        let path = Path::new(&self.file);
         let located = match Source::from_path(path) {
-            Source::Fio => self,
+            Source::Fio => error,
             source => match read_named(path, GIVEN_BYTES_MAX) {
-                Ok(text) => self.at_key_in(&text, source),
-                Err(_) => self,
+                Ok(text) => at_key_in(error, &text, source),
+                Err(_) => error,
             },
         };
-        located.in_file(&e.file)
+        located.in_file(&self.file)
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An array of equal disks in place of one: level, members, chunks.
 
-use crate::{Experiment, ExperimentError, no_such};
+use crate::Experiment;
 use blklab_kernel::KernelVersion;
+use blklab_types::{Error, no_such};
 use blklab_types::{Level, MEMBERS_MAX, Stripes, shown};
 use std::fmt;
 
@@ -33,20 +34,16 @@ impl MdSpec {
     ///
     /// # Errors
     /// If there is no such level, or the numbers are out of range.
-    pub fn new(
-        level: &str,
-        members: u32,
-        chunk_kb: Option<u32>,
-    ) -> Result<MdSpec, ExperimentError> {
+    pub fn new(level: &str, members: u32, chunk_kb: Option<u32>) -> Result<MdSpec, Error> {
         if !(2..=MEMBERS_MAX).contains(&members) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "md: members={members}: expected a number from 2 to {MEMBERS_MAX}"
             ))
             .about("md.members"));
         }
         let kb = chunk_kb.unwrap_or(MdSpec::CHUNK_KB);
         if !kb.is_power_of_two() || !(4..=65_536).contains(&kb) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "md: chunk_kb={kb}: expected a power of 2 from 4 to 65536"
             ))
             .about("md.chunk_kb"));
@@ -56,7 +53,7 @@ impl MdSpec {
             "raid1" => Level::Raid1,
             other => {
                 let what = format!("md: {}", no_such("level", other, &LEVELS));
-                return Err(ExperimentError::new(what).about("md.level"));
+                return Err(Error::new(what).about("md.level"));
             }
         };
         Ok(MdSpec { level, members })
@@ -66,9 +63,9 @@ impl MdSpec {
     ///
     /// # Errors
     /// If it is not written like that.
-    pub fn parse(words: &[&str]) -> Result<MdSpec, ExperimentError> {
+    pub fn parse(words: &[&str]) -> Result<MdSpec, Error> {
         let bad = |what: String| {
-            Err(ExperimentError::new(format!(
+            Err(Error::new(format!(
                 "{what}; write raid1:2, or raid0:2,chunk_kb=64"
             )))
         };
@@ -139,11 +136,11 @@ impl Experiment {
     }
 
     /// A partition lies on its disk.
-    pub(crate) fn check_partition(&self, disk_sectors: Option<u64>) -> Result<(), ExperimentError> {
+    pub(crate) fn check_partition(&self, disk_sectors: Option<u64>) -> Result<(), Error> {
         let start = u64::from(self.queue.partition_start.unwrap_or(0));
         let length = self.queue.partition_sectors.map_or(1, u64::from);
         match disk_sectors {
-            Some(disk) if start + length > disk => Err(ExperimentError::new(format!(
+            Some(disk) if start + length > disk => Err(Error::new(format!(
                 "a partition from sector {start} on with {length} sectors does not fit the disk, \
                  which has {disk}"
             ))
@@ -167,17 +164,17 @@ impl Experiment {
     }
 
     /// Refuses an array that the kernel or its disks cannot have.
-    pub(crate) fn check_md(&self, disk_sectors: Option<u64>) -> Result<(), ExperimentError> {
+    pub(crate) fn check_md(&self, disk_sectors: Option<u64>) -> Result<(), Error> {
         let Some(md) = &self.md else { return Ok(()) };
         if self.kernel > LAST {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "md is modelled up to kernel {LAST}, not for {}",
                 self.kernel
             ))
             .about("md"));
         }
         if self.capacity_sectors(disk_sectors) == Some(0) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "md: no room for {md} on disks of {} sectors",
                 disk_sectors.unwrap_or(0)
             ))

@@ -5,10 +5,11 @@ use crate::choose::{DEFAULT_KERNEL, MEASURED_KERNEL};
 use crate::input::ReadFile;
 use crate::settings::{Home, Setting};
 use crate::{
-    Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Published,
-    TraceSpec, Variant, Workload, no_such,
+    Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Published, TraceSpec, Variant,
+    Workload,
 };
 use blklab_types::shown;
+use blklab_types::{Error, no_such};
 use blklab_workload::Process;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -144,13 +145,13 @@ enum RawFilesystem {
 }
 
 impl RawFilesystem {
-    fn resolve(self, catalogue: &Catalogue) -> Result<FilesystemSpec, ExperimentError> {
+    fn resolve(self, catalogue: &Catalogue) -> Result<FilesystemSpec, Error> {
         match self {
             RawFilesystem::Name(text) => FilesystemSpec::parse(&text, catalogue),
             RawFilesystem::Table(mut table) => {
                 let Some(name) = table.remove("name") else {
                     let what = "filesystem: no 'name', as in name = \"ext3\"";
-                    return Err(ExperimentError::new(what).about("filesystem"));
+                    return Err(Error::new(what).about("filesystem"));
                 };
                 let options = table.into_iter().map(|(k, v)| (k, v.text()));
                 FilesystemSpec::new(&name.text(), options.collect(), catalogue)
@@ -188,10 +189,10 @@ impl RawExperiment {
 
     /// The scheduler, which the file may name at the top or, as sysfs does,
     /// among the files of the queue.
-    fn scheduler(&mut self) -> Result<Option<String>, ExperimentError> {
+    fn scheduler(&mut self) -> Result<Option<String>, Error> {
         let in_queue = self.queue.remove("scheduler");
         match (self.scheduler.take(), in_queue.map(|name| name.text())) {
-            (Some(_), Some(_)) => Err(ExperimentError::new(
+            (Some(_), Some(_)) => Err(Error::new(
                 "the scheduler is given twice: as scheduler and in [queue]",
             )
             .about("queue.scheduler")),
@@ -200,7 +201,7 @@ impl RawExperiment {
     }
 
     /// The scheduler's tunables: `[tunables]`, then `[iosched]`.
-    fn tunables(&self) -> Result<Vec<(String, i64)>, ExperimentError> {
+    fn tunables(&self) -> Result<Vec<(String, i64)>, Error> {
         let mut all: Vec<(String, i64)> = Vec::new();
         for (table, values) in [("tunables", &self.tunables), ("iosched", &self.iosched)] {
             for (key, value) in values {
@@ -211,11 +212,11 @@ impl RawExperiment {
                         shown(key),
                         shown(&value.text())
                     );
-                    ExperimentError::new(what).about(&place)
+                    Error::new(what).about(&place)
                 })?;
                 if all.iter().any(|(k, _)| k == key) {
                     let what = format!("{key} is given twice: in [tunables] and in [iosched]");
-                    return Err(ExperimentError::new(what).about(place));
+                    return Err(Error::new(what).about(place));
                 }
                 all.push((key.clone(), value));
             }
@@ -224,19 +225,16 @@ impl RawExperiment {
     }
 
     /// The filesystem: `filesystem`, or the table `[fs]` of a measured case.
-    fn filesystem(
-        &mut self,
-        catalogue: &Catalogue,
-    ) -> Result<Option<FilesystemSpec>, ExperimentError> {
+    fn filesystem(&mut self, catalogue: &Catalogue) -> Result<Option<FilesystemSpec>, Error> {
         match (self.filesystem.take(), self.fs.take()) {
-            (Some(_), Some(_)) => Err(ExperimentError::new(
+            (Some(_), Some(_)) => Err(Error::new(
                 "the filesystem is given twice: as filesystem and in [fs]",
             )
             .about("fs")),
             (Some(f), None) => f.resolve(catalogue).map(Some),
             (None, Some(fs)) => FilesystemSpec::new(&fs.name, Vec::new(), catalogue)
                 .map(Some)
-                .map_err(|e| ExperimentError {
+                .map_err(|e| Error {
                     key: "fs.type".to_owned(),
                     ..e
                 }),
@@ -245,7 +243,7 @@ impl RawExperiment {
     }
 
     /// Refuses a second workload.
-    fn check_workloads(&self) -> Result<(), ExperimentError> {
+    fn check_workloads(&self) -> Result<(), Error> {
         let all = [
             ("processes", self.processes.is_some()),
             ("job", self.job.is_some()),
@@ -256,7 +254,7 @@ impl RawExperiment {
         let mut given = all.iter().filter(|(_, is_given)| *is_given);
         match given.nth(1) {
             None => Ok(()),
-            Some((second, _)) => Err(ExperimentError::new(
+            Some((second, _)) => Err(Error::new(
                 "more than one workload: give one of 'processes', 'job', 'job_file', 'scenario' and \
                  'replay'",
             )
@@ -271,7 +269,7 @@ impl RawExperiment {
         stem: &str,
         read_file: &ReadFile<'_>,
         catalogue: &Catalogue,
-    ) -> Result<Experiment, ExperimentError> {
+    ) -> Result<Experiment, Error> {
         self.check_workloads()?;
         let scheduler = self.scheduler()?;
         check_names(Home::Queue, "key", &self.queue)?;
@@ -296,13 +294,13 @@ impl RawExperiment {
             (_, _, Some(file), _) => {
                 let (name, text) = read_file(&file).map_err(|e| {
                     let what = format!("job_file: {e}");
-                    ExperimentError::new(what).about("job_file")
+                    Error::new(what).about("job_file")
                 })?;
                 Workload::Fio { name, text }
             }
             (.., Some(spec)) => Workload::Trace(spec),
             (None, None, None, None) => {
-                return Err(ExperimentError::new(
+                return Err(Error::new(
                     "no workload: give 'processes', 'job' (fio job text), 'job_file', 'scenario' or \
                      'replay'",
                 ));
@@ -364,7 +362,7 @@ impl RawExperiment {
             let v = v.resolve()?;
             if e.variants.iter().any(|o| o.name == v.name) {
                 let what = format!("two variants are called '{}'", shown(&v.name));
-                return Err(ExperimentError::new(what).about(format!("variant.\"{}\"", v.name)));
+                return Err(Error::new(what).about(format!("variant.\"{}\"", v.name)));
             }
             e.variants.push(v);
         }
@@ -373,10 +371,10 @@ impl RawExperiment {
 }
 
 impl RawVariant {
-    fn resolve(self) -> Result<Variant, ExperimentError> {
+    fn resolve(self) -> Result<Variant, Error> {
         if self.name.is_empty() || self.name.chars().any(char::is_control) {
             let what = "variant: its name is empty or has a control character";
-            return Err(ExperimentError::new(what).about("variant"));
+            return Err(Error::new(what).about("variant"));
         }
         let kernel = self.kernel.map(|v| v.parse()).transpose()?;
         let settings = self.set.into_iter().map(|(k, v)| (k, v.text()));
@@ -391,11 +389,11 @@ impl RawVariant {
 }
 
 /// Reads a table of settings.
-fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), ExperimentError> {
+fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), Error> {
     let name = home.table();
     for (key, value) in table {
         let place = format!("{name}.{key}");
-        let about = |err: ExperimentError| ExperimentError {
+        let about = |err: Error| Error {
             key: place.clone(),
             ..err
         };
@@ -404,7 +402,7 @@ fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), Ex
         } else if let Some(row) = home.settings().find(|s| s.fine_name() == Some(key)) {
             if table.contains_key(row.name()) {
                 let what = format!("{name}: give {key} or {}, not both", row.name());
-                return Err(about(ExperimentError::new(what)));
+                return Err(about(Error::new(what)));
             }
             row.set_fine_in_file(e, &value.text()).map_err(about)?;
         }
@@ -414,7 +412,7 @@ fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), Ex
 
 /// Refuses a key of a table of settings that names none. A message calls it a
 /// `what`.
-fn check_names(home: Home, what: &str, table: &Table) -> Result<(), ExperimentError> {
+fn check_names(home: Home, what: &str, table: &Table) -> Result<(), Error> {
     let is_known = |key: &&String| {
         let mut names = home.settings().map(|s| (s.name(), s.fine_name()));
         names.any(|(name, fine)| name == *key || fine == Some(key))
@@ -425,16 +423,16 @@ fn check_names(home: Home, what: &str, table: &Table) -> Result<(), ExperimentEr
             let valid: Vec<&str> = home.settings().map(Setting::name).collect();
             let name = home.table();
             let what = format!("{name}: {}", no_such(what, key, &valid));
-            Err(ExperimentError::new(what).about(format!("{name}.{key}")))
+            Err(Error::new(what).about(format!("{name}.{key}")))
         }
     }
 }
 
 /// `trace` names the trace, which counts from the folder of the experiment file `name`.
-fn resolve_replay(name: &str, mut table: Table) -> Result<TraceSpec, ExperimentError> {
+fn resolve_replay(name: &str, mut table: Table) -> Result<TraceSpec, Error> {
     let Some(file) = table.remove("trace") else {
         let what = "replay: no 'trace', as in trace = \"sda.blktrace.0\"";
-        return Err(ExperimentError::new(what).about("replay"));
+        return Err(Error::new(what).about("replay"));
     };
     let folder = Path::new(name).parent().unwrap_or(Path::new(""));
     let mut spec = TraceSpec::new(&folder.join(file.text()).display().to_string());
@@ -445,26 +443,23 @@ fn resolve_replay(name: &str, mut table: Table) -> Result<TraceSpec, ExperimentE
 }
 
 /// `name` names the scenario; everything else is a parameter of it.
-fn resolve_scenario(
-    mut table: Table,
-    catalogue: &Catalogue,
-) -> Result<Experiment, ExperimentError> {
+fn resolve_scenario(mut table: Table, catalogue: &Catalogue) -> Result<Experiment, Error> {
     let Some(name) = table.remove("name") else {
         let what = "scenario: no 'name', as in name = \"dd+ssh\"; blklab list scenarios shows all";
-        return Err(ExperimentError::new(what).about("scenario"));
+        return Err(Error::new(what).about("scenario"));
     };
     let mut e = Experiment::of_scenario(&name.text(), catalogue)?;
     if let Workload::Scenario(s) = &mut e.workload {
         for (key, value) in table {
             s.set(&key, &value.text()).map_err(|what| {
-                ExperimentError::new(format!("scenario: {what}")).about(format!("scenario.{key}"))
+                Error::new(format!("scenario: {what}")).about(format!("scenario.{key}"))
             })?;
         }
     }
     Ok(e)
 }
 
-fn resolve_device(e: &mut Experiment, table: Table) -> Result<(), ExperimentError> {
+fn resolve_device(e: &mut Experiment, table: Table) -> Result<(), Error> {
     let device = device_spec(table, &e.file, &e.catalogue)?;
     e.choose_device(device)
 }
@@ -481,11 +476,7 @@ pub(crate) struct RawDevice {
 
 impl RawDevice {
     /// The device of such a file.
-    pub(crate) fn resolve(
-        self,
-        file: &str,
-        catalogue: &Catalogue,
-    ) -> Result<DeviceSpec, ExperimentError> {
+    pub(crate) fn resolve(self, file: &str, catalogue: &Catalogue) -> Result<DeviceSpec, Error> {
         device_spec(self.device, file, catalogue)
     }
 }
@@ -493,16 +484,12 @@ impl RawDevice {
 /// `law`, `name` or `kind` names the device; `queue_depth` and `fetch` are the
 /// driver's; everything else is a parameter of the device. Paths count from
 /// the folder of the file.
-fn device_spec(
-    mut table: Table,
-    file: &str,
-    catalogue: &Catalogue,
-) -> Result<DeviceSpec, ExperimentError> {
+fn device_spec(mut table: Table, file: &str, catalogue: &Catalogue) -> Result<DeviceSpec, Error> {
     let name = ["law", "name", "kind"]
         .iter()
         .find_map(|k| table.remove(*k));
     let Some(name) = name else {
-        return Err(ExperimentError::new(
+        return Err(Error::new(
             "device: no 'name', as in name = \"sata-7200-2008\"; blklab list devices shows all",
         )
         .about("device"));

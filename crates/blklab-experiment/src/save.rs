@@ -2,7 +2,8 @@
 //! Experiments written as files, with every default spelled out.
 
 use crate::settings::Home;
-use crate::{Experiment, ExperimentError, FilesystemSpec, Workload};
+use crate::{Experiment, FilesystemSpec, Workload};
+use blklab_types::Error;
 use serde_json::{Map, Value, json};
 
 impl Experiment {
@@ -12,7 +13,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If a number is larger than TOML has.
-    pub fn to_toml(&self, job_file: &str) -> Result<String, ExperimentError> {
+    pub fn to_toml(&self, job_file: &str) -> Result<String, Error> {
         let mut top = Map::new();
         top.insert("format".into(), json!(crate::FORMAT));
         top.insert("id".into(), json!(self.id));
@@ -67,9 +68,8 @@ impl Experiment {
             top.insert("published".into(), json!(published));
         }
         let value = without_nulls(Value::Object(top));
-        toml::to_string(&value).map_err(|e| {
-            ExperimentError::new(format!("the experiment cannot be written as TOML: {e}"))
-        })
+        toml::to_string(&value)
+            .map_err(|e| Error::new(format!("the experiment cannot be written as TOML: {e}")))
     }
 
     /// Settings by name, as files have them.

@@ -2,8 +2,9 @@
 //! `KEY=VALUE`: who takes the key, and what is said where nobody does.
 
 use crate::settings::{self, Home, Setting};
-use crate::{Absent, Experiment, ExperimentError, Workload, no_such};
+use crate::{Absent, Experiment, Workload};
 use blklab_kernel::existence;
+use blklab_types::{Error, no_such};
 use blklab_types::{choices, nearest_name, shown};
 
 impl Experiment {
@@ -13,7 +14,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If nothing has that name, or the value is not possible.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
         if let Some(rest) = key.strip_prefix("cgroup.") {
             return self.set_cgroup(rest, value);
         }
@@ -22,7 +23,7 @@ impl Experiment {
         {
             return s
                 .set(key, value)
-                .map_err(|what| ExperimentError::new(what).about(key));
+                .map_err(|what| Error::new(what).about(key));
         }
         match self.setting(key)? {
             Some(row) => row.set(self, value),
@@ -35,7 +36,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If the kernel has no such scheduler, or there is no such parameter or option.
-    fn setting(&self, key: &str) -> Result<Option<Setting>, ExperimentError> {
+    fn setting(&self, key: &str) -> Result<Option<Setting>, Error> {
         if let Some(row) = settings::find(key) {
             return Ok(Some(row.clone()));
         }
@@ -54,7 +55,7 @@ impl Experiment {
             let valid: Vec<&str> = rows.iter().map(Setting::name).collect();
             let refused = no_such(&format!("{what} of {owner}"), name, &valid);
             let found = rows.into_iter().find(|row| row.is_called(name));
-            let found = found.ok_or_else(|| ExperimentError::new(refused).about(key))?;
+            let found = found.ok_or_else(|| Error::new(refused).about(key))?;
             return Ok(Some(found));
         }
         self.catalogue.scheduler(&self.scheduler, self.kernel)?;
@@ -117,7 +118,7 @@ impl Experiment {
         matches!(&self.workload, Workload::Scenario(s) if s.has(key))
     }
 
-    fn unknown_key(&self, key: &str) -> ExperimentError {
+    fn unknown_key(&self, key: &str) -> Error {
         let tunables = self.rows(Home::Scheduler);
         let in_kernel = |row: &&Setting| row.row_in(self.kernel).is_some();
         let own: Vec<&str> = tunables
@@ -161,7 +162,7 @@ impl Experiment {
             .map(Setting::name)
             .chain(["cgroup.NAME.FILE", "device.PARAMETER", "filesystem.OPTION"])
             .collect();
-        ExperimentError::new(format!(
+        Error::new(format!(
             "nothing to set is called '{}'; {hint}{parameters}of {}: {own}; of the queue and the \
              machine: {}; blklab list tunables shows them",
             shown(key),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A trace as a workload: the table `[replay]`.
 
-use crate::{ExperimentError, no_such};
 use blklab_types::{Dev, shown};
+use blklab_types::{Error, no_such};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -61,17 +61,13 @@ fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str
     found.map(|(name, _)| *name).expect("each has a name")
 }
 
-fn named<T: Copy>(
-    key: &str,
-    names: &[(&'static str, T)],
-    text: &str,
-) -> Result<T, ExperimentError> {
+fn named<T: Copy>(key: &str, names: &[(&'static str, T)], text: &str) -> Result<T, Error> {
     match names.iter().find(|(name, _)| *name == text) {
         Some((_, value)) => Ok(*value),
         None => {
             let valid: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
             let what = format!("{key}: {}", no_such("value", text, &valid));
-            Err(ExperimentError::new(what).about(format!("replay.{key}")))
+            Err(Error::new(what).about(format!("replay.{key}")))
         }
     }
 }
@@ -106,14 +102,14 @@ impl TraceSpec {
     ///
     /// # Errors
     /// If there is no such key or value.
-    pub fn set(&mut self, key: &str, text: &str) -> Result<(), ExperimentError> {
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), Error> {
         match key {
             "loop" => self.timing = named(key, &Timing::NAMES, text)?,
             "sectors" => self.placement = named(key, &Placement::NAMES, text)?,
             "device" => self.dev = Some(dev_of(text)?),
             _ => {
                 let what = format!("replay: {}", no_such("key", key, &TraceSpec::KEYS));
-                return Err(ExperimentError::new(what).about(format!("replay.{key}")));
+                return Err(Error::new(what).about(format!("replay.{key}")));
             }
         }
         Ok(())
@@ -133,7 +129,7 @@ impl TraceSpec {
 }
 
 /// `8,16`, as traces name devices.
-fn dev_of(text: &str) -> Result<Dev, ExperimentError> {
+fn dev_of(text: &str) -> Result<Dev, Error> {
     let numbers = text.split_once([',', ':']);
     let dev = numbers.and_then(|(major, minor)| {
         Some(Dev {
@@ -146,6 +142,6 @@ fn dev_of(text: &str) -> Result<Dev, ExperimentError> {
             "device: '{}' is no device of a trace; give its numbers, as in 8,16",
             shown(text)
         );
-        ExperimentError::new(what).about("replay.device")
+        Error::new(what).about("replay.device")
     })
 }

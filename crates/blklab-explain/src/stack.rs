@@ -160,7 +160,7 @@ fn requests(
     context: &Context,
     assumed: &mut Vec<String>,
     disk: &DiskSurvey,
-) -> Result<(), blklab_experiment::ExperimentError> {
+) -> Result<(), blklab_types::Error> {
     let few = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).clamp(1, 100_000);
     if let Some(n) = context.queue("nr_requests") {
         e.queue.nr_requests = Some(few(n));
@@ -180,7 +180,7 @@ fn limits(
     context: &Context,
     assumed: &mut Vec<String>,
     disk: &DiskSurvey,
-) -> Result<(), blklab_experiment::ExperimentError> {
+) -> Result<(), blklab_types::Error> {
     let number = |name: &str| context.queue(name).and_then(|n| u32::try_from(n).ok());
     let shown = u32::try_from(disk.sectors_max).unwrap_or(u32::MAX);
     let default = e.queue_facts()?;
@@ -216,10 +216,7 @@ fn limits(
 }
 
 /// Tunables of the scheduler, as far as the model has them.
-fn tunables(
-    e: &mut Experiment,
-    context: &Context,
-) -> Result<(), blklab_experiment::ExperimentError> {
+fn tunables(e: &mut Experiment, context: &Context) -> Result<(), blklab_types::Error> {
     let (_, known) = e.scheduler()?;
     let known: Vec<&str> = known.names().collect();
     for (key, value) in context.facts() {

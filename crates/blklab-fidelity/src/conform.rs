@@ -19,9 +19,10 @@ pub use fio::{
 };
 pub use machine::{Figure, MachineCase, MachineReport, is_machine, machine_cases};
 
-use blklab_experiment::{ExperimentError, Workload};
+use blklab_experiment::Workload;
 use blklab_sim::{KBLOCKD_PID, LogLine, Sinks, TruthLog};
 use blklab_trace::NullSink;
+use blklab_types::Error;
 use blklab_types::{Op, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -173,11 +174,11 @@ const CASES: &str = "cases";
 ///
 /// # Errors
 /// If a path cannot be read or holds no case.
-pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ExperimentError> {
+pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut cases = Vec::new();
     for path in paths {
         let shown = path.display().to_string();
-        let fail = |what: String| ExperimentError::new(what).in_file(&shown);
+        let fail = |what: String| Error::new(what).in_file(&shown);
         if !path.is_dir() {
             cases.push(path.clone());
             continue;
@@ -211,7 +212,7 @@ pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ExperimentError> {
 /// # Errors
 /// If the case or its log cannot be read. A case that the model cannot run
 /// yet is not an error but a skip.
-pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, ExperimentError> {
+pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Error> {
     let experiment = blklab_experiment::load(case, &blklab_sim::catalogue())?;
     let mut report = CaseReport {
         id: experiment.id.clone(),
@@ -231,7 +232,7 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Exper
         latency: Vec::new(),
     };
     let Workload::Processes(processes) = &experiment.workload else {
-        return Err(ExperimentError::new(
+        return Err(Error::new(
             "a fio job, not a measured case: a case is an experiment file with 'processes'",
         )
         .in_file(&case.display().to_string()));
@@ -459,7 +460,7 @@ impl Row {
 }
 
 /// Reads `ID.csv.gz` or `ID.csv`.
-fn read_log(dir: &Path, id: &str) -> Result<Vec<Row>, ExperimentError> {
+fn read_log(dir: &Path, id: &str) -> Result<Vec<Row>, Error> {
     let gz = dir.join(format!("{id}.csv.gz"));
     let (path, packed) = if gz.exists() {
         (gz, true)
@@ -468,7 +469,7 @@ fn read_log(dir: &Path, id: &str) -> Result<Vec<Row>, ExperimentError> {
     };
     let shown = path.display().to_string();
     let fail = |e: std::io::Error| {
-        ExperimentError::new(format!("cannot read the recorded log: {e}")).in_file(&shown)
+        Error::new(format!("cannot read the recorded log: {e}")).in_file(&shown)
     };
     let file = std::fs::File::open(&path).map_err(fail)?;
     let mut text = String::new();
@@ -483,12 +484,10 @@ fn read_log(dir: &Path, id: &str) -> Result<Vec<Row>, ExperimentError> {
     }
     let mut rows = Vec::new();
     for (i, line) in text.lines().enumerate().skip(1) {
-        let row = parse_row(line).ok_or_else(|| ExperimentError {
+        let row = parse_row(line).ok_or_else(|| Error {
             file: Some(shown.clone()),
             line: Some(i + 1),
-            ..ExperimentError::new(
-                "not a log line 't_ns,jiffy,event,pid,rw,sync,sector,nsect,info'",
-            )
+            ..Error::new("not a log line 't_ns,jiffy,event,pid,rw,sync,sector,nsect,info'")
         })?;
         rows.push(row);
     }

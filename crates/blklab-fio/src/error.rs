@@ -4,26 +4,8 @@
 //! Messages follow fio 3.33's wording where it has one, with file and line
 //! added, and with the nearest option name for one that does not exist.
 
+use blklab_types::Place;
 use std::fmt;
-
-/// A place in a job file.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Place {
-    /// The file's name as given.
-    pub file: String,
-    /// Line, from 1; 0 for the file as a whole.
-    pub line: u32,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 {
-            f.write_str(&self.file)
-        } else {
-            write!(f, "{}:{}", self.file, self.line)
-        }
-    }
-}
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@
 //! Behaviour of fio 3.33: the order of the fix-ups matters, and a clone goes
 //! through all of them again, starting from its parent's results.
 
-use crate::error::Place;
 use crate::option::{EngineSpec, Queueing, engine};
 use crate::release::Release;
 use crate::replay::Replay;
 use crate::seeds::{Seeds, start_delay_generator};
 use crate::settings::{PerDir, Settings, ZoneMode};
+use blklab_types::Place;
 use blklab_types::{IoPrio, PrioClass};
 use std::collections::BTreeMap;
 use std::sync::Arc;

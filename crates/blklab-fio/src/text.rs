@@ -6,8 +6,9 @@
 //! a section's name is what follows `[` without the line's last character,
 //! and the name of an included file starts eight characters into the line.
 
-use crate::error::{JobFileError, Place};
+use crate::error::JobFileError;
 use crate::surroundings::{ParseOptions, Surroundings};
+use blklab_types::Place;
 use blklab_types::shown;
 use std::borrow::Cow;
 

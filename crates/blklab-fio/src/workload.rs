@@ -5,11 +5,11 @@
 //! Jobs bound by time run on a clock that moves ten microseconds per I/O.
 
 use crate::engine::InstantEngine;
-use crate::error::Place;
 use crate::job::Job;
 use crate::parse::JobFile;
 use crate::range::{FileState, Ranges, find_ranges, layouts};
 use crate::run::{Answer, Completion, Io, IoOp, JobRun, Step};
+use blklab_types::Place;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Facts about Linux by version, as data: releases, tunables and patches.
 
+mod error;
 mod patch;
 mod scheduler;
 mod tunable;

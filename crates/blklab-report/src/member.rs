@@ -16,9 +16,9 @@ use blklab::why::reading;
 use blklab_analysis::bins::Bins;
 use blklab_analysis::distribution::Distribution;
 use blklab_analysis::timeline::Profile;
-use blklab_experiment::ExperimentError;
 use blklab_formats::FormatError;
 use blklab_trace::{TraceSink, TraceSource as _};
+use blklab_types::Error;
 use blklab_types::{Dev, Pid, Time};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -45,9 +45,9 @@ pub fn of_run(
     events: &mut TraceFile,
     asked: Asked<'_>,
     also: impl TraceSink,
-) -> Result<Member, ExperimentError> {
+) -> Result<Member, Error> {
     let gathered = pass(events, &asked, also);
-    let gathered = gathered.map_err(|e| ExperimentError::new(e.to_string()))?;
+    let gathered = gathered.map_err(|e| Error::new(e.to_string()))?;
     let (jobs, curves) = of_metrics(&run.record.metrics);
     let mut member = member(&asked, gathered);
     let e = &run.experiment;

@@ -12,9 +12,10 @@ use blklab_block::md::{Array, MD0};
 use blklab_block::{Queue, TaskTable, mq, sq};
 use blklab_device::{Device, interrupted};
 use blklab_engine::Agenda;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_sched::{Build, Built, LockOf, Schedulers, Shared};
 use blklab_target::Sinks;
+use blklab_types::Error;
 use blklab_types::{Dev, Level, Time};
 use blklab_workload::Process;
 use std::rc::Rc;
@@ -51,7 +52,7 @@ pub fn build_machine(
     e: &Experiment,
     sinks: Sinks,
     stop: Arc<AtomicBool>,
-) -> Result<Machine, ExperimentError> {
+) -> Result<Machine, Error> {
     let device = build_device(e)?;
     let parts = Parts {
         device: &*device,
@@ -75,12 +76,12 @@ pub(crate) fn machine_with(
     parts: Parts<'_>,
     mut sinks: Sinks,
     stop: Arc<AtomicBool>,
-) -> Result<Machine, ExperimentError> {
+) -> Result<Machine, Error> {
     let mut agenda = Agenda::new(e.hz);
     let tasks = cgroups::table(e);
     let nr_disks = e.md.as_ref().map_or(1, |md| md.members);
     let shared = Shared::default();
-    let disks: Result<Vec<Disk>, ExperimentError> = (0..nr_disks)
+    let disks: Result<Vec<Disk>, Error> = (0..nr_disks)
         .map(|i| {
             let queue = build_queue(
                 e,
@@ -147,10 +148,7 @@ pub(crate) fn machine_with(
 }
 
 /// What requests take of the processors; none if nothing, as on the single-queue path.
-fn scheduler_time(
-    e: &Experiment,
-    schedulers: Schedulers,
-) -> Result<Option<SchedulerTime>, ExperimentError> {
+fn scheduler_time(e: &Experiment, schedulers: Schedulers) -> Result<Option<SchedulerTime>, Error> {
     let known = schedulers.find(&e.scheduler, e.kernel);
     let Some(scheduler) = known.filter(|_| !e.kernel.has_single_queue()) else {
         return Ok(None);
@@ -180,14 +178,14 @@ pub(crate) fn build_queue(
     tasks: &TaskTable,
     shared: &Shared,
     agenda: &mut Agenda,
-) -> Result<Queue, ExperimentError> {
+) -> Result<Queue, Error> {
     let (choice, tunables) = e.scheduler()?;
     let Some(scheduler) = schedulers.find(choice.name, e.kernel) else {
         let what = format!(
             "the simulation has no model of the scheduler {}",
             choice.name
         );
-        return Err(ExperimentError::new(what).about("scheduler"));
+        return Err(Error::new(what).about("scheduler"));
     };
     let patches = e.patches()?;
     let built = scheduler.build(&mut Build {

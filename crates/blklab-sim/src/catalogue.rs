@@ -6,11 +6,11 @@ use crate::device::build_device;
 use crate::limits;
 use blklab_device::{DeviceInfo, Kind as ParamKind};
 use blklab_experiment::{
-    Catalogue, DeviceSpec, Experiment, ExperimentError, Models, QueueFacts, SchedulerChoice,
-    Setting,
+    Catalogue, DeviceSpec, Experiment, Models, QueueFacts, SchedulerChoice, Setting,
 };
 use blklab_fs::{Kind, Values};
 use blklab_sched::{Scheduler, Schedulers};
+use blklab_types::Error;
 
 /// All models of this repository.
 pub fn catalogue() -> Catalogue {
@@ -83,11 +83,11 @@ impl Models for SimModels {
         blklab_device::limits(&device.name, &device.params).map_or(1, |l| l.hw_queues)
     }
 
-    fn queue_facts(&self, e: &Experiment) -> Result<QueueFacts, ExperimentError> {
+    fn queue_facts(&self, e: &Experiment) -> Result<QueueFacts, Error> {
         limits::queue_facts(e)
     }
 
-    fn disk_sectors(&self, e: &Experiment) -> Result<Option<u64>, ExperimentError> {
+    fn disk_sectors(&self, e: &Experiment) -> Result<Option<u64>, Error> {
         Ok(build_device(e)?.capacity_sectors())
     }
 }

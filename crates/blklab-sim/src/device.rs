@@ -3,7 +3,8 @@
 
 use crate::limits::device_refused;
 use blklab_device::{Device, ReadText};
-use blklab_experiment::{Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
+use blklab_experiment::{Experiment, NAMED_BYTES_MAX, read_named};
+use blklab_types::Error;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub(crate) type Described = (Box<dyn Device>, Vec<(String, String)>);
 /// # Errors
 /// If there is no such device, it cannot have these parameters, or a file
 /// of it cannot be read or used.
-pub fn build_device(e: &Experiment) -> Result<Box<dyn Device>, ExperimentError> {
+pub fn build_device(e: &Experiment) -> Result<Box<dyn Device>, Error> {
     build_with(e, &read_device_file)
 }
 
@@ -24,7 +25,7 @@ pub fn build_device(e: &Experiment) -> Result<Box<dyn Device>, ExperimentError> 
 ///
 /// # Errors
 /// As [`build_device`].
-pub(crate) fn build_device_with_files(e: &Experiment) -> Result<Described, ExperimentError> {
+pub(crate) fn build_device_with_files(e: &Experiment) -> Result<Described, Error> {
     let files = RefCell::new(Vec::new());
     let device = build_with(e, &|path| {
         let text = read_device_file(path)?;
@@ -34,7 +35,7 @@ pub(crate) fn build_device_with_files(e: &Experiment) -> Result<Described, Exper
     Ok((device, files.into_inner()))
 }
 
-fn build_with(e: &Experiment, read: &ReadText<'_>) -> Result<Box<dyn Device>, ExperimentError> {
+fn build_with(e: &Experiment, read: &ReadText<'_>) -> Result<Box<dyn Device>, Error> {
     let (name, params) = (&e.device.name, &e.device.params);
     let depth = e.queue_depth()?;
     if e.kernel.has_single_queue() {

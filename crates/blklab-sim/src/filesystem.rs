@@ -2,15 +2,16 @@
 //! The experiment's filesystem as the page cache takes it.
 
 use crate::limits::sq_limits;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_fs::{Filesystem, Kind, Mounting};
+use blklab_types::Error;
 use blklab_types::Level;
 
 /// Whether the kernel has the filesystem.
 ///
 /// # Errors
 /// It came later, or is gone.
-pub fn check_filesystem(e: &Experiment) -> Result<(), ExperimentError> {
+pub fn check_filesystem(e: &Experiment) -> Result<(), Error> {
     let kind = kind(e);
     if kind.is_in(e.kernel) {
         return Ok(());
@@ -21,7 +22,7 @@ pub fn check_filesystem(e: &Experiment) -> Result<(), ExperimentError> {
     } else {
         format!("it went with {}", kind.until)
     };
-    Err(ExperimentError::new(format!("kernel {kernel} has no {name}: {when}")).about("filesystem"))
+    Err(Error::new(format!("kernel {kernel} has no {name}: {when}")).about("filesystem"))
 }
 
 /// What the files of an experiment lie on: a volume of so many sectors. The files

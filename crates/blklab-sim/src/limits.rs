@@ -4,32 +4,33 @@
 use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
-use blklab_experiment::{Experiment, ExperimentError, MdSpec, QueueFacts};
+use blklab_experiment::{Experiment, MdSpec, QueueFacts};
 use blklab_kernel::KernelVersion;
+use blklab_types::Error;
 use blklab_types::{DiscardLimits, SECTOR_BYTES};
 
 /// What is wrong with a device, at its key or in its file.
-pub fn device_refused(e: DeviceError) -> ExperimentError {
+pub fn device_refused(e: DeviceError) -> Error {
     let key = match &e {
         DeviceError::UnknownParam { param, .. } => format!("device.{param}"),
         DeviceError::BadValue { param, .. } => format!("device.{param}"),
         _ => "device".to_owned(),
     };
     match e {
-        DeviceError::BadFile { file, line, reason } => ExperimentError {
+        DeviceError::BadFile { file, line, reason } => Error {
             line: (line > 0).then_some(line),
-            ..ExperimentError::new(reason).in_file(&file)
+            ..Error::new(reason).in_file(&file)
         },
-        e => ExperimentError::new(e.to_string()).about(key),
+        e => Error::new(e.to_string()).about(key),
     }
 }
 
-fn of_device(e: &Experiment) -> Result<DeviceLimits, ExperimentError> {
+fn of_device(e: &Experiment) -> Result<DeviceLimits, Error> {
     blklab_device::limits(&e.device.name, &e.device.params).map_err(device_refused)
 }
 
 /// Commands the driver hands to the device at most.
-fn queue_depth(e: &Experiment) -> Result<u32, ExperimentError> {
+fn queue_depth(e: &Experiment) -> Result<u32, Error> {
     match e.queue.queue_depth {
         Some(depth) => Ok(depth),
         None => {
@@ -66,7 +67,7 @@ fn discards_since(driver: Driver) -> KernelVersion {
 fn discard_limits(
     e: &Experiment,
     of_device: &DeviceLimits,
-) -> Result<Option<DiscardLimits>, ExperimentError> {
+) -> Result<Option<DiscardLimits>, Error> {
     let limits = of_device
         .discard
         .filter(|_| e.kernel >= discards_since(of_device.driver));
@@ -79,7 +80,7 @@ fn discard_limits(
             "discard_max_bytes: {max_bytes} is no multiple of the granularity, \
              {granularity_bytes} bytes"
         );
-        return Err(ExperimentError::new(what).about("discard_max_bytes"));
+        return Err(Error::new(what).about("discard_max_bytes"));
     }
     let written = u32::try_from(max_bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
     let max_sectors = written.min(limits.max_sectors);
@@ -99,7 +100,7 @@ fn partition_start(e: &Experiment) -> Option<u64> {
 ///
 /// # Errors
 /// If there is no such device, or it cannot have its parameters.
-pub fn queue_limits(e: &Experiment) -> Result<QueueLimits, ExperimentError> {
+pub fn queue_limits(e: &Experiment) -> Result<QueueLimits, Error> {
     let q = &e.queue;
     let default = if e.kernel.has_single_queue() {
         sq::Limits::new(e.hz).queue
@@ -131,7 +132,7 @@ pub fn queue_limits(e: &Experiment) -> Result<QueueLimits, ExperimentError> {
 }
 
 /// Limits of a single queue and its driver, before patches.
-fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, ExperimentError> {
+fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, Error> {
     let default = sq::Limits::new(e.hz);
     let of_device = of_device(e)?;
     Ok(sq::Limits {
@@ -149,7 +150,7 @@ fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, ExperimentError> {
 ///
 /// # Errors
 /// As [`queue_limits`], and if a patch is unknown or does not fit.
-pub(crate) fn sq_limits(e: &Experiment) -> Result<sq::Limits, ExperimentError> {
+pub(crate) fn sq_limits(e: &Experiment) -> Result<sq::Limits, Error> {
     let mut limits = sq_limits_unpatched(e)?;
     limits.patch(&e.patches()?, e.hz);
     Ok(limits)
@@ -170,7 +171,7 @@ fn refusal(kernel: KernelVersion, driver: Driver) -> mq::Refusal {
 ///
 /// # Errors
 /// As [`queue_limits`].
-pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, ExperimentError> {
+pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
     let of_device = of_device(e)?;
     let depth = queue_depth(e)?;
     let nr_hw_queues = nr_hw_queues(e, of_device.hw_queues);
@@ -190,7 +191,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, ExperimentError> {
 }
 
 /// What all of it comes to.
-pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, ExperimentError> {
+pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, Error> {
     let limits = queue_limits(e)?;
     let nr_requests = if e.kernel.has_single_queue() {
         sq_limits_unpatched(e)?.nr_requests
@@ -220,7 +221,7 @@ pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, ExperimentError>
 ///
 /// # Errors
 /// As [`sq_limits`].
-pub(crate) fn array_config(e: &Experiment, md: &MdSpec) -> Result<ArrayConfig, ExperimentError> {
+pub(crate) fn array_config(e: &Experiment, md: &MdSpec) -> Result<ArrayConfig, Error> {
     let limits = sq_limits(e)?;
     Ok(ArrayConfig {
         level: md.level,

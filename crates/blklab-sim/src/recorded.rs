@@ -5,9 +5,10 @@
 use crate::Machine;
 use crate::limits::{queue_limits, sq_limits};
 use blklab_block::sq::{Features, Ordered};
-use blklab_experiment::{Experiment, ExperimentError, Timing};
+use blklab_experiment::{Experiment, Timing};
 use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
 use blklab_target::Replay;
+use blklab_types::Error;
 use blklab_types::{Bio, BioFlags, Completion, DiscardLimits, Op, TaskId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +29,7 @@ struct Fit {
 }
 
 impl Fit {
-    fn new(e: &Experiment) -> Result<Fit, ExperimentError> {
+    fn new(e: &Experiment) -> Result<Fit, Error> {
         let v = e.kernel;
         let single_queue = v.has_single_queue();
         let barriers = single_queue && Features::of(v).ordered == Ordered::Barrier;
@@ -94,11 +95,7 @@ impl Fit {
 ///
 /// # Errors
 /// If the experiment has no such device.
-pub(crate) fn spawn_recorded(
-    m: &Machine,
-    e: &Experiment,
-    replay: &Replay,
-) -> Result<(), ExperimentError> {
+pub(crate) fn spawn_recorded(m: &Machine, e: &Experiment, replay: &Replay) -> Result<(), Error> {
     let fit = Fit::new(e)?;
     let replay = Rc::new(replay.clone());
     let linked = Rc::new(Linked::new(&replay));
@@ -176,7 +173,7 @@ impl Linked {
 }
 
 /// Bios that the kernel of an experiment does not have: notes for readers of the result.
-pub(crate) fn left_out(e: &Experiment, replay: &Replay) -> Result<Vec<String>, ExperimentError> {
+pub(crate) fn left_out(e: &Experiment, replay: &Replay) -> Result<Vec<String>, Error> {
     let fit = Fit::new(e)?;
     let bios = replay.recorded.processes.iter().flat_map(|p| &p.bios);
     let mut gone = [0_u64; 2];

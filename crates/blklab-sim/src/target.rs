@@ -8,13 +8,14 @@ use crate::fio::{self, Ready};
 use crate::recorded::{left_out, spawn_recorded};
 use crate::{Machine, cgroup_uses, check_progress, devices, spawn_processes};
 use blklab_device::Device;
-use blklab_experiment::{Catalogue, DeviceSpec, Experiment, ExperimentError, Workload};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
 use blklab_sched::Schedulers;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Replay, Sinks, Site, Target, Work};
 use blklab_trace::{NullSink, TraceSink};
+use blklab_types::Error;
 use blklab_types::{SECTOR_BYTES, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +67,7 @@ impl Sim {
     }
 
     /// The device of an experiment.
-    fn made(&self, e: &Experiment) -> Result<Arc<Made>, ExperimentError> {
+    fn made(&self, e: &Experiment) -> Result<Arc<Made>, Error> {
         let key = DeviceKey {
             spec: e.device.clone(),
             queue_depth: e.queue_depth()?,
@@ -95,7 +96,7 @@ impl Target for Sim {
         "sim"
     }
 
-    fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError> {
+    fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         let mut made = None;
         e.check_on(|| {
             let known = made.insert(self.made(e)?);
@@ -121,7 +122,7 @@ impl Target for Sim {
         crate::memory::estimate(e, work, site)
     }
 
-    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, ExperimentError> {
+    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error> {
         let sinks = Sinks::of_events(Box::new(NullSink));
         let made = self.known(e);
         let ready = Ready::new(e, jobs.clone(), self.parts(&made), sinks, Arc::default())?;
@@ -180,7 +181,7 @@ impl Sim {
         replay: &Replay,
         trace: Box<dyn TraceSink>,
         stop: Arc<AtomicBool>,
-    ) -> Result<Outcome, ExperimentError> {
+    ) -> Result<Outcome, Error> {
         self.survey(e)?;
         let made = self.known(e);
         let sinks = Sinks::of_events(trace);

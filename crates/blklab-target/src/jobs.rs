@@ -2,13 +2,15 @@
 //! The job file of an experiment: parsed once, with all that it refers to.
 
 use crate::surroundings::RealSurroundings;
-use blklab_experiment::{Experiment, ExperimentError, Workload, no_such};
-use blklab_fio::error::{JobFileError, Place};
+use blklab_experiment::{Experiment, Workload};
+use blklab_fio::error::JobFileError;
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
 use blklab_fio::parse::{JobFile, ParseOptions, parse};
 use blklab_fio::release::Release;
 use blklab_fiostat::{LogKind, log_file_name};
+use blklab_types::Place;
+use blklab_types::{Error, no_such};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
@@ -55,7 +57,7 @@ impl JobKey {
     }
 
     /// Parses the file.
-    pub(crate) fn parse(&self) -> Result<JobText, ExperimentError> {
+    pub(crate) fn parse(&self) -> Result<JobText, Error> {
         let name = &self.name;
         let around =
             RealSurroundings::beside(Path::new(name)).on_machine(self.memory_bytes, self.cpus);
@@ -79,7 +81,7 @@ impl JobKey {
     }
 
     /// Why the file was refused, in a line.
-    fn refused(&self, err: &JobFileError) -> ExperimentError {
+    fn refused(&self, err: &JobFileError) -> Error {
         let told = in_a_line(err);
         let Some(names) = &err.no_jobs_in else {
             return told;
@@ -92,9 +94,9 @@ impl JobKey {
                 } else {
                     names.iter().map(String::as_str).collect()
                 };
-                ExperimentError::new(no_such("section", missing, &known)).in_file(&self.name)
+                Error::new(no_such("section", missing, &known)).in_file(&self.name)
             }
-            _ => ExperimentError {
+            _ => Error {
                 what: "no job: a job file has a section such as [job1], with rw= and size=".into(),
                 ..told
             },
@@ -113,10 +115,7 @@ impl JobText {
     ///
     /// # Errors
     /// A value that no job file can hold, or `rename`'s error.
-    pub fn spell_out(
-        &self,
-        rename: &mut blklab_fio::parse::Rename<'_>,
-    ) -> Result<String, ExperimentError> {
+    pub fn spell_out(&self, rename: &mut blklab_fio::parse::Rename<'_>) -> Result<String, Error> {
         let spelled = self.jobs.spell_out(&self.around, rename);
         spelled.map_err(|err| in_a_line(&err))
     }
@@ -127,7 +126,7 @@ impl JobText {
     ///
     /// # Errors
     /// If jobs ask for several.
-    pub fn wanted_scheduler(&self) -> Result<Option<(&str, &Place)>, ExperimentError> {
+    pub fn wanted_scheduler(&self) -> Result<Option<(&str, &Place)>, Error> {
         let mut wanted: Option<(&Job, &str)> = None;
         for job in self.jobs.jobs.iter().filter(|job| !job.is_diskless()) {
             let Some(own) = &job.settings.ioscheduler else {
@@ -135,7 +134,7 @@ impl JobText {
             };
             match wanted {
                 Some((other, first)) if first != own => {
-                    return Err(ExperimentError::new(format!(
+                    return Err(Error::new(format!(
                         "job '{}' asks for ioscheduler={first}, job '{}' for {own}: the \
                          scheduler stays the same here; choose one",
                         other.name, job.name
@@ -150,7 +149,7 @@ impl JobText {
     }
 
     /// Refuses jobs that nothing can run, and returns the logs that they write.
-    pub(crate) fn check(&self) -> Result<Vec<JobLog>, ExperimentError> {
+    pub(crate) fn check(&self) -> Result<Vec<JobLog>, Error> {
         let mut logs = Vec::new();
         for job in &self.jobs.jobs {
             check_engine(job).map_err(|err| err.at(job.place_of(&["ioengine"])))?;
@@ -188,7 +187,7 @@ fn is_of_a_stranger(e: &Experiment, name: &str) -> bool {
 }
 
 /// The jobs without those whose engine moves no data; notes say which.
-fn with_data(mut jobs: JobFile) -> Result<JobFile, ExperimentError> {
+fn with_data(mut jobs: JobFile) -> Result<JobFile, Error> {
     let no_data = |job: &Job| {
         let engine = job.engine().filter(|e| e.queueing == Queueing::NoData);
         engine.is_some()
@@ -200,23 +199,23 @@ fn with_data(mut jobs: JobFile) -> Result<JobFile, ExperimentError> {
             "no job reads or writes: ioengine={} moves no data",
             first.settings.ioengine
         );
-        return Err(ExperimentError::new(what).at(first.place_of(&["ioengine"])));
+        return Err(Error::new(what).at(first.place_of(&["ioengine"])));
     }
     jobs.jobs.retain(|job| !no_data(job));
     Ok(jobs)
 }
 
 /// The first problem of a job file, without fio's prefix.
-fn in_a_line(err: &JobFileError) -> ExperimentError {
+fn in_a_line(err: &JobFileError) -> Error {
     let Some(first) = err.problems.first() else {
-        return ExperimentError::new(err.to_string());
+        return Error::new(err.to_string());
     };
     let message = first.message.trim_start_matches("fio: ");
     let mut what = message.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(hint) = &first.hint {
         what = format!("{what}. {hint}");
     }
-    ExperimentError::new(what).at(&first.place)
+    Error::new(what).at(&first.place)
 }
 
 /// A log that a job file names.
@@ -269,18 +268,18 @@ fn logs_of(job: &Job) -> Vec<JobLog> {
     logs.chain(iolog).collect()
 }
 
-fn check_engine(job: &Job) -> Result<(), ExperimentError> {
+fn check_engine(job: &Job) -> Result<(), Error> {
     let name = job.settings.ioengine.as_str();
     let simulated = |e: &&EngineSpec| e.is_simulated();
     let valid: Vec<&str> = ENGINES.iter().filter(simulated).map(|e| e.name).collect();
     match job.engine() {
         Some(e) if simulated(&e) => Ok(()),
-        Some(_) => Err(ExperimentError::new(format!(
+        Some(_) => Err(Error::new(format!(
             "job '{}': ioengine={name} is not simulated; those that are: {}",
             job.name,
             valid.join(", ")
         ))),
-        None => Err(ExperimentError::new(format!(
+        None => Err(Error::new(format!(
             "job '{}': ioengine: {}",
             job.name,
             no_such("engine", name, &valid)
@@ -295,11 +294,11 @@ const WORKERS_MAX: u32 = 4096;
 /// Longest time of an option: 100 years, well within 64 bits of nanoseconds.
 const TIME_MAX_US: u64 = 100 * 365 * 86_400 * 1_000_000;
 
-fn check_ranges(job: &Job) -> Result<(), ExperimentError> {
+fn check_ranges(job: &Job) -> Result<(), Error> {
     let s = &job.settings;
     let refuse = |option: &str, what: String| {
         let what = format!("job '{}': {option}{what}", job.name);
-        Err(ExperimentError::new(what).at(job.place_of(&[option])))
+        Err(Error::new(what).at(job.place_of(&[option])))
     };
     if s.iodepth > IODEPTH_MAX {
         return refuse("iodepth", format!("={}: at most {IODEPTH_MAX}", s.iodepth));

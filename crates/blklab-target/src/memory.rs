@@ -5,8 +5,8 @@
 //! everywhere, so that what runs on one machine runs on another.
 //! How much it is says the target ([`Target::memory`](crate::Target::memory)).
 
-use blklab_experiment::ExperimentError;
-use blklab_fio::error::Place;
+use blklab_types::Error;
+use blklab_types::Place;
 
 /// Memory that all experiments of a command may take together.
 pub const BYTES_MAX: u64 = 4 << 30;
@@ -70,10 +70,10 @@ impl Estimate {
 ///
 /// # Errors
 /// Says what takes most; about `jobs` if fewer at a time would do.
-pub fn check(all: &[Estimate], parallel: usize) -> Result<(), ExperimentError> {
+pub fn check(all: &[Estimate], parallel: usize) -> Result<(), Error> {
     let error = |what: String| {
         let what = format!("{what}; at most {}", gib(BYTES_MAX));
-        ExperimentError::new(what)
+        Error::new(what)
     };
     let mut running: Vec<&Estimate> = all.iter().collect();
     running.sort_by_key(|e| std::cmp::Reverse(e.running_bytes()));

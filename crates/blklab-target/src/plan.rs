@@ -6,10 +6,11 @@ use crate::memory::{self, Estimate};
 use crate::outcome::Outcome;
 use crate::replay::{Replay, TraceKey, TraceText};
 use crate::site::{Failed, Sinks, Site};
-use blklab_experiment::{Experiment, ExperimentError, Workload};
+use blklab_experiment::{Experiment, Workload};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
+use blklab_types::Error;
 use std::borrow::Borrow;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -24,7 +25,7 @@ pub trait Target: Sync {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError>;
+    fn survey(&self, e: &Experiment) -> Result<Site, Error>;
 
     /// The memory that it takes to run an experiment, at most.
     fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate;
@@ -35,7 +36,7 @@ pub trait Target: Sync {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, ExperimentError>;
+    fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error>;
 
     /// Runs a plan. Setting `stop` from outside ends the run early.
     ///
@@ -103,7 +104,7 @@ impl<'t> Planner<'t> {
     ///
     /// # Errors
     /// What is wrong with the first bad section.
-    pub fn jobs(&self, e: &Experiment) -> Result<Option<Arc<JobText>>, ExperimentError> {
+    pub fn jobs(&self, e: &Experiment) -> Result<Option<Arc<JobText>>, Error> {
         let Some(key) = JobKey::for_experiment(e) else {
             return Ok(None);
         };
@@ -120,7 +121,7 @@ impl<'t> Planner<'t> {
     ///
     /// # Errors
     /// If it cannot be read, or has nothing to repeat.
-    fn trace(&self, e: &Experiment) -> Result<Option<Arc<TraceText>>, ExperimentError> {
+    fn trace(&self, e: &Experiment) -> Result<Option<Arc<TraceText>>, Error> {
         let Some(key) = TraceKey::for_experiment(e) else {
             return Ok(None);
         };
@@ -137,7 +138,7 @@ impl<'t> Planner<'t> {
     ///
     /// # Errors
     /// If the target cannot run it.
-    pub fn survey(&self, e: &Experiment) -> Result<Site, ExperimentError> {
+    pub fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         self.target.survey(e)
     }
 
@@ -150,8 +151,8 @@ impl<'t> Planner<'t> {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn plan(&self, e: &Experiment) -> Result<Plan<'t>, ExperimentError> {
-        let site = self.survey(e).map_err(|err| err.located_in(e))?;
+    pub fn plan(&self, e: &Experiment) -> Result<Plan<'t>, Error> {
+        let site = self.survey(e).map_err(|err| e.locate(err))?;
         self.plan_at(e, site)
     }
 
@@ -159,7 +160,7 @@ impl<'t> Planner<'t> {
     ///
     /// # Errors
     /// The first thing that is wrong with its jobs.
-    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan<'t>, ExperimentError> {
+    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan<'t>, Error> {
         let mut plan = Plan {
             target: self.target,
             experiment: e.clone(),
@@ -178,7 +179,7 @@ impl<'t> Planner<'t> {
             plan.needs.read.extend(text.files.iter().cloned());
             let replay = Replay::new(&text, spec, plan.site.disk_bytes)?;
             plan.take_memory(e, Work::Trace(&replay))
-                .map_err(|err| err.located_in(e))?;
+                .map_err(|err| e.locate(err))?;
             plan.notes = replay.notes();
             plan.replay = Some(replay);
             plan.notes.extend(plan.experiment.notes());
@@ -187,7 +188,7 @@ impl<'t> Planner<'t> {
         match self.jobs(e)? {
             None => plan
                 .take_memory(e, Work::Processes)
-                .map_err(|err| err.located_in(e))?,
+                .map_err(|err| e.locate(err))?,
             Some(text) => {
                 plan.add_jobs(&text).map_err(|err| {
                     let mut err = err.in_file(&text.name);
@@ -206,7 +207,7 @@ impl<'t> Planner<'t> {
 }
 
 impl<'t> Plan<'t> {
-    fn add_jobs(&mut self, text: &JobText) -> Result<(), ExperimentError> {
+    fn add_jobs(&mut self, text: &JobText) -> Result<(), Error> {
         self.needs.read.extend(text.read.iter().cloned());
         self.needs.logs = text.check()?;
         let e = self.experiment.with_cgroups_of(&text.jobs.jobs)?;
@@ -217,7 +218,7 @@ impl<'t> Plan<'t> {
     }
 
     /// Refuses what takes too much memory.
-    fn take_memory(&mut self, e: &Experiment, work: Work<'_>) -> Result<(), ExperimentError> {
+    fn take_memory(&mut self, e: &Experiment, work: Work<'_>) -> Result<(), Error> {
         self.needs.memory = self.target.memory(e, work, &self.site);
         memory::check(std::slice::from_ref(&self.needs.memory), 1)
     }
@@ -280,7 +281,7 @@ impl JobText {
         e: &Experiment,
         site: &Site,
         ranges: impl Iterator<Item = Option<R>>,
-    ) -> Result<Vec<String>, ExperimentError> {
+    ) -> Result<Vec<String>, Error> {
         let mut notes: Vec<String> = Vec::new();
         let mut add = |note: String| {
             if !notes.contains(&note) {
@@ -311,7 +312,7 @@ impl JobText {
 ///
 /// # Errors
 /// If it begins there.
-fn cut_by_disk(job: &Job, ranges: &Ranges, site: &Site) -> Result<Option<String>, ExperimentError> {
+fn cut_by_disk(job: &Job, ranges: &Ranges, site: &Site) -> Result<Option<String>, Error> {
     if job.is_diskless() {
         return Ok(None);
     }
@@ -324,7 +325,7 @@ fn cut_by_disk(job: &Job, ranges: &Ranges, site: &Site) -> Result<Option<String>
                 job.name, range.first
             );
             let place = job.place_of(&["offset", "offset_increment"]);
-            return Err(ExperimentError::new(what).at(place));
+            return Err(Error::new(what).at(place));
         }
         if range.length > disk_bytes - range.first {
             return Ok(Some(format!(

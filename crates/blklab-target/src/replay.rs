@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded traces as workloads: read once, and checked against the device.
 
-use blklab_experiment::{Experiment, ExperimentError, Placement, Timing, TraceSpec, Workload};
+use blklab_experiment::{Experiment, Placement, Timing, TraceSpec, Workload};
 use blklab_formats::TraceFile;
 use blklab_infer::{Bio, CannotRepeat, Collector, Recorded};
 use blklab_trace::{Actions, TraceSource as _};
+use blklab_types::Error;
 use blklab_types::{Dev, SECTOR_BYTES};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,18 +36,18 @@ impl TraceKey {
     }
 
     /// Reads the trace.
-    pub(crate) fn read(&self) -> Result<TraceText, ExperimentError> {
+    pub(crate) fn read(&self) -> Result<TraceText, Error> {
         let path = Path::new(&self.file);
         let is_trace = path.is_file() || TraceFile::is_folder(path);
         if self.is_of_a_file && path.exists() && !is_trace {
-            return Err(ExperimentError::new("not a regular file").in_file(&self.file));
+            return Err(Error::new("not a regular file").in_file(&self.file));
         }
         let failed = |e: &dyn std::fmt::Display| {
             let what = e.to_string();
             if what.contains(&self.file) {
-                ExperimentError::new(what)
+                Error::new(what)
             } else {
-                ExperimentError::new(what).in_file(&self.file)
+                Error::new(what).in_file(&self.file)
             }
         };
         let mut input = TraceFile::open(path).map_err(|e| failed(&e))?;
@@ -123,10 +124,10 @@ impl Replay {
         text: &TraceText,
         spec: &TraceSpec,
         disk_bytes: u64,
-    ) -> Result<Replay, ExperimentError> {
+    ) -> Result<Replay, Error> {
         let recorded = &text.recorded;
         let fail = |what: String, key: &str| {
-            let told = ExperimentError::new(what).about(format!("replay.{key}"));
+            let told = Error::new(what).about(format!("replay.{key}"));
             Err(told.in_file(&spec.file))
         };
         if spec.timing == Timing::Closed && !recorded.has_completions() {

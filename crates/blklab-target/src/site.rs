@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a target says, gets and fails with.
 
-use blklab_experiment::ExperimentError;
 use blklab_fio::range::FileState;
 use blklab_trace::truth::TruthSink;
 use blklab_trace::{CounterSink, TraceSink};
 use blklab_types::Dev;
+use blklab_types::{Error, ErrorKind};
 use std::fmt;
 
 /// What jobs find where they run.
@@ -65,8 +65,8 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-impl From<Failed> for ExperimentError {
-    fn from(e: Failed) -> ExperimentError {
-        ExperimentError::new(e.0)
+impl From<Failed> for Error {
+    fn from(e: Failed) -> Error {
+        Error::new(e.0).of_kind(ErrorKind::TargetFailed)
     }
 }

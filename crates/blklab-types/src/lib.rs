@@ -7,6 +7,7 @@
 mod array;
 mod bio;
 mod completion;
+mod error;
 mod message;
 mod names;
 mod prio;
@@ -19,8 +20,9 @@ mod unit;
 pub use array::{Level, MEMBERS_MAX, Stripes};
 pub use bio::{Bio, BioFlags, Dev, Op};
 pub use completion::{BioKey, Completion};
+pub use error::{Error, ErrorKind, Place};
 pub use message::{one_line, push_visibly, shown};
-pub use names::{choices, edit_distance, nearest_name};
+pub use names::{choices, edit_distance, nearest_name, no_such};
 pub use prio::{IoPrio, PrioClass};
 pub use queue::{DiscardLimits, Fetch, IoMax};
 pub use random::{SplitMix64, split_mix64};

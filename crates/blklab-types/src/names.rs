@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that were meant, for messages about names that do not exist.
 
+use crate::shown;
+
 /// Longest name that is compared: no name of ours is longer, and the distance
 /// costs the product of the lengths.
 const LENGTH_MAX: usize = 64;
@@ -43,6 +45,19 @@ pub fn choices(name: &str, valid: &[&str]) -> String {
     nearest.sort_by_key(|&(apart, distance, _)| (apart, distance));
     let nearest: Vec<&str> = nearest.iter().take(NEAREST).map(|n| n.2).collect();
     format!("{}, … ({} in all)", nearest.join(", "), valid.len())
+}
+
+/// `no WHAT is called 'NAME'`, with the nearest and all valid names.
+pub fn no_such(what: &str, name: &str, valid: &[&str]) -> String {
+    let hint = match nearest_name(name, valid.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'? "),
+        None => String::new(),
+    };
+    format!(
+        "no {what} is called '{}'; {hint}valid: {}",
+        shown(name),
+        choices(name, valid)
+    )
 }
 
 /// Insertions, deletions and replacements of bytes from one word to the other

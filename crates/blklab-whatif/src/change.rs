@@ -2,7 +2,8 @@
 //! Changes: of the machine, and of what applications do.
 
 use crate::programs::{Otherwise, Programs};
-use blklab_experiment::{DeviceSpec, Experiment, no_such};
+use blklab_experiment::{DeviceSpec, Experiment};
+use blklab_types::no_such;
 use blklab_types::{IoPrio, PrioClass, shown};
 use serde::Serialize;
 use std::fmt;
@@ -178,7 +179,7 @@ impl Change {
     /// # Errors
     /// If it is not possible: one line.
     fn apply(&self, e: &mut Experiment, programs: &mut dyn Programs) -> Result<(), String> {
-        let told = |e: blklab_experiment::ExperimentError| e.to_string();
+        let told = |e: blklab_types::Error| e.to_string();
         match self {
             Change::Scheduler { name } => {
                 // Tunables of the other one say nothing about this.
@@ -261,7 +262,7 @@ fn set(
     key: &str,
     value: &str,
 ) -> Result<(), String> {
-    let told = |e: blklab_experiment::ExperimentError| e.to_string();
+    let told = |e: blklab_types::Error| e.to_string();
     let number = || {
         let n = value.parse::<u32>();
         n.map_err(|_| format!("{key}={}: expected a number", shown(value)))

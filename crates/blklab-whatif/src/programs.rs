@@ -2,8 +2,9 @@
 //! Those who do the I/O, as far as changes are about them: the processes of a recording, or
 //! the workload of an experiment.
 
-use blklab_experiment::{Experiment, Workload, no_such};
+use blklab_experiment::{Experiment, Workload};
 use blklab_infer::Recorded;
+use blklab_types::no_such;
 use blklab_types::{IoPrio, Pid, PrioClass};
 use blklab_workload::{Class, Flag, Io, Process, Refill, Rw};
 

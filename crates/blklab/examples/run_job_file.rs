@@ -6,10 +6,10 @@
 use blklab::job_rows::job_rows;
 use blklab::metric;
 use blklab::run::{RunOptions, run};
-use blklab::{ExperimentError, Planner, Sim, load};
+use blklab::{Error, Planner, Sim, load};
 use std::path::{Path, PathBuf};
 
-fn main() -> Result<(), ExperimentError> {
+fn main() -> Result<(), Error> {
     let job = std::env::args_os()
         .nth(1)
         .map_or_else(sample, PathBuf::from);
@@ -17,7 +17,7 @@ fn main() -> Result<(), ExperimentError> {
 }
 
 /// Runs one job file.
-pub(crate) fn run_file(job: &Path) -> Result<(), ExperimentError> {
+pub(crate) fn run_file(job: &Path) -> Result<(), Error> {
     // A job file alone runs on blklab's default kernel, scheduler and device.
     let sim = Sim::default();
     let mut experiment = load(job, &sim.catalogue())?;

@@ -11,7 +11,7 @@ use blklab::scheduler::{
     Build, Core, Cx, Elevator, KernelVersion, List, Make, ProcessorTime, RqId, Scheduler,
     Schedulers,
 };
-use blklab::{Ddir, Experiment, ExperimentError, Planner, Sim, Workload};
+use blklab::{Ddir, Error, Experiment, Planner, Sim, Workload};
 
 /// What experiments and `blklab list schedulers` know of it.
 static LIFO: [Scheduler; 1] = [Scheduler {
@@ -58,7 +58,7 @@ size=1g
 io_size=4m
 ";
 
-pub(crate) fn main() -> Result<(), ExperimentError> {
+pub(crate) fn main() -> Result<(), Error> {
     for scheduler in ["lifo", "mq-deadline"] {
         let workload = Workload::Fio {
             name: "reader.fio".to_owned(),

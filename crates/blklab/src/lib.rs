@@ -13,7 +13,7 @@
 //! use blklab::run::{RunOptions, run};
 //! use blklab::{Ddir, Experiment, Planner, Sim, Workload};
 //!
-//! # fn main() -> Result<(), blklab::ExperimentError> {
+//! # fn main() -> Result<(), blklab::Error> {
 //! let job = "[readers]\nrw=randread\ndirect=1\nsize=64m\nio_size=64k\nnumjobs=2\n";
 //! let workload = Workload::Fio { name: "readers.fio".to_owned(), text: job.to_owned() };
 //! let sim = Sim::default();
@@ -96,11 +96,10 @@ pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
 pub use blklab_analysis::text::{TextOptions, render as render_stats};
 pub use blklab_analysis::watch;
 pub use blklab_experiment::{
-    Catalogue, DeviceSpec, Experiment, ExperimentError, FilesystemSpec, MdSpec, Models, Placement,
-    Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load,
-    load_device, no_such, parse,
+    Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Models, Placement, Published,
+    QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load, load_device,
+    parse,
 };
-pub use blklab_fio::error::Place;
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;
 pub use blklab_fio::run::Failure;
@@ -115,5 +114,7 @@ pub use blklab_target::{
 pub use blklab_trace::{
     Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
 };
-pub use blklab_types::{Dev, Op, Pid, Span, Time, one_line, shown};
+pub use blklab_types::{
+    Dev, Error, ErrorKind, Op, Pid, Place, Span, Time, no_such, one_line, shown,
+};
 pub use relay::send_all;

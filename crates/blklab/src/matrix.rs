@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values for some settings: every combination is an experiment.
 
-use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, MdSpec};
+use blklab_experiment::{DeviceSpec, Experiment, MdSpec};
 use blklab_kernel::PATCHES;
 use blklab_target::{Plan, Planner, Site};
+use blklab_types::Error;
 use blklab_types::shown;
 use std::fmt;
 
@@ -66,11 +67,11 @@ pub struct Refused {
     /// What was chosen; none if a file is wrong, which the error names.
     pub choice: Option<Choice>,
     /// What is wrong.
-    pub error: ExperimentError,
+    pub error: Error,
 }
 
 impl Refused {
-    fn new(choice: Choice, error: ExperimentError) -> Refused {
+    fn new(choice: Choice, error: Error) -> Refused {
         Refused {
             choice: Some(choice),
             error,
@@ -81,13 +82,13 @@ impl Refused {
     fn located_in(self, e: &Experiment) -> Refused {
         match self.choice {
             Some(_) => self,
-            None => self.error.located_in(e).into(),
+            None => e.locate(self.error).into(),
         }
     }
 }
 
-impl From<ExperimentError> for Refused {
-    fn from(error: ExperimentError) -> Refused {
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
         Refused {
             choice: None,
             error,
@@ -219,7 +220,7 @@ pub fn plans<'t>(
 }
 
 /// A matrix that nobody will wait for is a mistake.
-fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
+fn check_number(nr_files: usize, o: &Overrides) -> Result<(), Error> {
     let sizes = [
         o.kernels.len(),
         o.schedulers.len(),
@@ -233,7 +234,7 @@ fn check_number(nr_files: usize, o: &Overrides) -> Result<(), ExperimentError> {
     let number = factors.fold(nr_files, usize::saturating_mul);
     let number = number.saturating_mul(o.repeat.max(1) as usize);
     if number > CELLS_MAX {
-        return Err(ExperimentError::new(format!(
+        return Err(Error::new(format!(
             "{number} experiments (files, values and repetitions multiplied); at most {CELLS_MAX}"
         )));
     }
@@ -252,7 +253,7 @@ fn distinct_name(experiments: &[Experiment], idx: usize) -> String {
 }
 
 /// An error about something that was chosen says what, not the file.
-fn by_choice(err: ExperimentError, o: &Overrides, e: &Experiment) -> Refused {
+fn by_choice(err: Error, o: &Overrides, e: &Experiment) -> Refused {
     let choice = match err.key.split('.').next().unwrap_or("") {
         "kernel" if !o.kernels.is_empty() => Choice::Kernel(e.kernel.to_string()),
         "scheduler" if !o.schedulers.is_empty() => Choice::Scheduler(e.scheduler.clone()),
@@ -270,7 +271,7 @@ fn by_choice(err: ExperimentError, o: &Overrides, e: &Experiment) -> Refused {
 fn combinations(base: Cell, o: &Overrides, planner: &Planner<'_>) -> Result<Vec<Cell>, Refused> {
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, String::clone, |e, v| {
-        let version = v.parse().map_err(ExperimentError::from);
+        let version = v.parse().map_err(Error::from);
         e.choose_kernel(version.map_err(|err| Refused::new(Choice::Kernel(v.clone()), err))?);
         Ok(())
     })?;
@@ -345,7 +346,7 @@ fn run_without_absent(cells: &mut [Cell]) {
 
 /// Where nothing else chose one, the job file's `ioscheduler` chooses the
 /// scheduler.
-fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), ExperimentError> {
+fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Error> {
     if e.scheduler_chosen {
         return Ok(());
     }
@@ -362,7 +363,7 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Ex
             shown(wanted),
             err.what
         );
-        ExperimentError { what, ..err }.at(place)
+        Error { what, ..err }.at(place)
     })?;
     e.remarks.push(format!(
         "the job file chose the scheduler: ioscheduler={wanted} (one named for the experiment \
@@ -384,7 +385,7 @@ fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, Refused> {
             let chosen = cell.experiment.with_variant(v);
             c.experiment = chosen.map_err(|err| {
                 let what = format!("variant '{}': {}", shown(&v.name), err.what);
-                ExperimentError::new(what).about(format!("variant.\"{}\"", v.name))
+                Error::new(what).about(format!("variant.\"{}\"", v.name))
             })?;
             c.label.push(("variant".to_owned(), v.name.clone()));
             out.push(c);
@@ -449,7 +450,7 @@ fn patched(cells: Vec<Cell>, alternatives: &[PatchSet]) -> Result<Vec<Cell>, Ref
             e.unwrap_or_default()
         );
         let choice = Choice::Patches((*name).clone());
-        return Err(Refused::new(choice, ExperimentError::new(what)));
+        return Err(Refused::new(choice, Error::new(what)));
     }
     Ok(out)
 }

@@ -9,8 +9,8 @@
 //! - A file appears under its name when it is whole, and takes the place of a
 //!   link instead of following it.
 
-use blklab_experiment::ExperimentError;
 use blklab_formats::{FormatError, PartialFile};
+use blklab_types::Error;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::OpenOptions;
@@ -43,8 +43,8 @@ impl Claims {
     ///
     /// # Errors
     /// If it is read, or written by somebody else.
-    pub fn writes(&mut self, path: &Path, writer: &str) -> Result<(), ExperimentError> {
-        let fail = |what: String| Err(ExperimentError::new(what));
+    pub fn writes(&mut self, path: &Path, writer: &str) -> Result<(), Error> {
+        let fail = |what: String| Err(Error::new(what));
         if let Ok(m) = path.metadata()
             && m.is_file()
             && let Some(input) = self.read.get(&(m.dev(), m.ino()))
@@ -244,12 +244,12 @@ fn is_special(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it cannot be written: nothing is left under its name.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ExperimentError> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     if is_special(path) {
         let opened = OpenOptions::new().write(true).open(path);
         return opened
             .and_then(|mut f| f.write_all(bytes))
-            .map_err(|e| ExperimentError::new(format!("cannot write {}: {e}", path.display())));
+            .map_err(|e| Error::new(format!("cannot write {}: {e}", path.display())));
     }
     fill_file(path, format!("write {}", path.display()), |file| {
         file.write_all(bytes)
@@ -264,12 +264,12 @@ pub(crate) fn fill_file(
     path: &Path,
     doing: String,
     fill: impl FnOnce(&mut PartialFile) -> io::Result<()>,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     let filled = PartialFile::create(path).and_then(|mut file| {
         fill(&mut file).map_err(|source| FormatError::Io { doing, source })?;
         file.commit().map(drop)
     });
-    filled.map_err(|e| ExperimentError::new(e.to_string()))
+    filled.map_err(|e| Error::new(e.to_string()))
 }
 
 /// Refuses a name that no file can be written under: in a folder that is
@@ -277,8 +277,8 @@ pub(crate) fn fill_file(
 ///
 /// # Errors
 /// Says which it is.
-pub fn check_writable(path: &Path) -> Result<(), ExperimentError> {
-    let fail = |what: String| Err(ExperimentError::new(what));
+pub fn check_writable(path: &Path) -> Result<(), Error> {
+    let fail = |what: String| Err(Error::new(what));
     if is_special(path) {
         return Ok(());
     }
@@ -297,9 +297,9 @@ pub fn check_writable(path: &Path) -> Result<(), ExperimentError> {
 ///
 /// # Errors
 /// Says what is wrong.
-pub fn check_replaceable(path: &Path) -> Result<(), ExperimentError> {
+pub fn check_replaceable(path: &Path) -> Result<(), Error> {
     if is_special(path) {
-        return Err(ExperimentError::new(format!(
+        return Err(Error::new(format!(
             "{} is not a regular file",
             path.display()
         )));
@@ -311,8 +311,8 @@ pub fn check_replaceable(path: &Path) -> Result<(), ExperimentError> {
 ///
 /// # Errors
 /// If it is that of a file, or the folder above cannot be written to.
-pub fn check_folder(dir: &Path) -> Result<(), ExperimentError> {
-    let fail = |what: String| Err(ExperimentError::new(what));
+pub fn check_folder(dir: &Path) -> Result<(), Error> {
+    let fail = |what: String| Err(Error::new(what));
     let mut there = dir;
     while there.symlink_metadata().is_err() {
         there = folder_of(there);
@@ -332,18 +332,18 @@ pub fn check_folder(dir: &Path) -> Result<(), ExperimentError> {
 ///
 /// # Errors
 /// If it cannot be made.
-pub fn make_folder(dir: &Path) -> Result<(), ExperimentError> {
+pub fn make_folder(dir: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(dir)
-        .map_err(|e| ExperimentError::new(format!("cannot make the folder {}: {e}", dir.display())))
+        .map_err(|e| Error::new(format!("cannot make the folder {}: {e}", dir.display())))
 }
 
 /// Whether files can be made in a folder.
-fn probe(folder: &Path) -> Result<(), ExperimentError> {
+fn probe(folder: &Path) -> Result<(), Error> {
     let probe = folder.join(format!(".blklab-{}.partial", std::process::id()));
     let made = OpenOptions::new().write(true).create_new(true).open(&probe);
     let made = made.and_then(|_| std::fs::remove_file(&probe));
     made.map_err(|e| {
-        ExperimentError::new(format!(
+        Error::new(format!(
             "cannot write to the folder {}: {e}",
             folder.display()
         ))

@@ -9,7 +9,7 @@
 use crate::compare::{Column, widths};
 use crate::matrix::Cell;
 use crate::run::RunOutput;
-use blklab_experiment::ExperimentError;
+use blklab_types::Error;
 use blklab_types::shown;
 use std::fmt;
 
@@ -49,13 +49,13 @@ impl Repeat {
     ///
     /// # Errors
     /// In words, without the text itself.
-    pub fn parse(text: &str) -> Result<Repeat, ExperimentError> {
+    pub fn parse(text: &str) -> Result<Repeat, Error> {
         let mut parts = text.split(':');
         if parts.next() != Some("auto") {
             return match text.parse() {
-                Ok(0) => Err(ExperimentError::new("at least 1 run")),
+                Ok(0) => Err(Error::new("at least 1 run")),
                 Ok(times) => Ok(Repeat::Times(times)),
-                Err(_) => Err(ExperimentError::new(
+                Err(_) => Err(Error::new(
                     "a number of runs, or auto[:METRIC[:WIDTH%[:MAX]]]",
                 )),
             };
@@ -66,7 +66,7 @@ impl Repeat {
         let max = next().map_or(Ok(MAX), most)?;
         if let Some(more) = parts.next() {
             let what = format!("'{}' is too much: auto:METRIC:WIDTH%:MAX", shown(more));
-            return Err(ExperimentError::new(what));
+            return Err(Error::new(what));
         }
         Ok(Repeat::Until(Enough {
             column,
@@ -84,26 +84,26 @@ impl Repeat {
     }
 }
 
-fn percent(text: &str) -> Result<f64, ExperimentError> {
+fn percent(text: &str) -> Result<f64, Error> {
     let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>();
     let wrong = || {
         let what = format!(
             "'{}': the width is half the interval, a percentage above 0 and below 100",
             shown(text)
         );
-        ExperimentError::new(what)
+        Error::new(what)
     };
     let number = number.ok().filter(|n| *n > 0.0 && *n < 100.0);
     number.ok_or_else(wrong)
 }
 
-fn most(text: &str) -> Result<u32, ExperimentError> {
+fn most(text: &str) -> Result<u32, Error> {
     let wrong = || {
         let what = format!(
             "'{}': the largest number of runs, {FEWEST} or more, as fewer can agree by chance",
             shown(text)
         );
-        ExperimentError::new(what)
+        Error::new(what)
     };
     let number = text.parse().ok().filter(|n| *n >= FEWEST);
     number.ok_or_else(wrong)

@@ -3,9 +3,9 @@
 //! can be run again when they are gone or have changed.
 
 use crate::outputs::fill_file;
-use blklab_experiment::ExperimentError;
 use blklab_fio::parse::log_names;
 use blklab_target::JobText;
+use blklab_types::Error;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -53,14 +53,14 @@ impl Copies {
     ///
     /// # Errors
     /// If a log cannot be read or its copy written.
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), ExperimentError> {
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), Error> {
         self.logs
             .iter()
             .try_for_each(|(name, log)| copy(log, &dir.join(name)))
     }
 }
 
-fn copy(log: &Path, to: &Path) -> Result<(), ExperimentError> {
+fn copy(log: &Path, to: &Path) -> Result<(), Error> {
     let doing = format!("copy {} to {}", log.display(), to.display());
     fill_file(to, doing, |copy| {
         io::copy(&mut File::open(log)?, copy).map(drop)

@@ -6,10 +6,10 @@ use crate::failures;
 use crate::matrix::Cell;
 use crate::record::RunRecord;
 use crate::run::RunOutput;
-use blklab_experiment::ExperimentError;
 use blklab_fio::errno;
 use blklab_fiostat::{DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion};
 use blklab_target::{EPOCH_MS, FIO_PID, JobResult, job_info, log_name};
+use blklab_types::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ impl FioFormats {
     /// # Errors
     /// If a name or the version does not exist: about `output_format` or
     /// `terse_version`.
-    pub fn parse(text: &str, terse_version: u32) -> Result<FioFormats, ExperimentError> {
+    pub fn parse(text: &str, terse_version: u32) -> Result<FioFormats, Error> {
         let formats = Format::parse_list(text)
-            .map_err(|e| ExperimentError::new(format!("{e}, or table")).about("output_format"))?;
+            .map_err(|e| Error::new(format!("{e}, or table")).about("output_format"))?;
         let terse = TerseVersion::from_number(terse_version)
-            .ok_or_else(|| ExperimentError::new("there are 2 to 5").about("terse_version"))?;
+            .ok_or_else(|| Error::new("there are 2 to 5").about("terse_version"))?;
         Ok(FioFormats { formats, terse })
     }
 }

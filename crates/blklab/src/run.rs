@@ -14,10 +14,10 @@ use analysis::Analysis;
 use beside::Analyst;
 use blklab_analysis::stats::TraceStats;
 use blklab_analysis::watch::{BioFigures, BioFilter};
-use blklab_experiment::ExperimentError;
 use blklab_fio::parse::JobFile;
 use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
 use blklab_trace::{CounterSink, Digest, Event, TraceHeader, TraceSink};
+use blklab_types::Error;
 use blklab_types::{Dev, Pid, Time};
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -198,7 +198,7 @@ impl TraceSink for Streams {
 /// # Errors
 /// If a trace cannot be written: then none is left behind, not even in part. Or
 /// if the target fails.
-pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, ExperimentError> {
+pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Error> {
     if let (Some(meter), Some(text)) = (&options.meter, plan.jobs()) {
         meter.begin(&text.jobs.jobs);
     }
@@ -246,7 +246,7 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Experimen
     Ok(output)
 }
 
-fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, ExperimentError> {
+fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, Error> {
     let e = plan.experiment();
     let header = TraceHeader {
         devices: plan.site().devices.clone(),
@@ -272,7 +272,7 @@ fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, E
             Ok(out) => open.push(out),
             Err(err) => {
                 open.into_iter().for_each(TraceOut::discard);
-                return Err(ExperimentError::new(err.to_string()));
+                return Err(Error::new(err.to_string()));
             }
         }
     }
@@ -280,7 +280,7 @@ fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, E
 }
 
 /// Completes the traces; if one fails, those after it are discarded.
-fn finish_traces(traces: Vec<TraceOut>) -> Result<Vec<PathBuf>, ExperimentError> {
+fn finish_traces(traces: Vec<TraceOut>) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     let mut left = traces.into_iter();
     while let Some(out) = left.next() {
@@ -288,7 +288,7 @@ fn finish_traces(traces: Vec<TraceOut>) -> Result<Vec<PathBuf>, ExperimentError>
             Ok(mut written) => files.append(&mut written),
             Err(err) => {
                 left.for_each(TraceOut::discard);
-                return Err(ExperimentError::new(err.to_string()));
+                return Err(Error::new(err.to_string()));
             }
         }
     }

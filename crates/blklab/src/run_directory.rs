@@ -12,8 +12,9 @@ use crate::replay_logs::Copies;
 use crate::report::fio_result;
 use crate::run::RunOutput;
 use crate::trace_copy::TraceCopy;
-use blklab_experiment::{Experiment, ExperimentError, Workload};
+use blklab_experiment::{Experiment, Workload};
 use blklab_target::Plan;
+use blklab_types::Error;
 use std::path::{Component, Path, PathBuf};
 
 /// Name of the trace in a run directory.
@@ -42,7 +43,7 @@ impl Contents {
     ///
     /// # Errors
     /// If something that the experiment depends on cannot be written down.
-    pub fn new(plan: &Plan<'_>) -> Result<Contents, ExperimentError> {
+    pub fn new(plan: &Plan<'_>) -> Result<Contents, Error> {
         let mut contents = Contents::default();
         let mut e = plan.experiment().clone();
         contents.add_device(&mut e, &plan.site().described_in)?;
@@ -68,7 +69,7 @@ impl Contents {
         self.files.push((name.into(), text));
     }
 
-    fn add_job(&mut self, plan: &Plan<'_>) -> Result<(), ExperimentError> {
+    fn add_job(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
         let (Workload::Fio { .. }, Some(text)) = (&plan.experiment().workload, plan.jobs()) else {
             return Ok(());
         };
@@ -80,11 +81,7 @@ impl Contents {
 
     /// Takes the files that describe the device along. They may name each
     /// other: they lie as they lay, below one folder.
-    fn add_device(
-        &mut self,
-        e: &mut Experiment,
-        files: &[(String, String)],
-    ) -> Result<(), ExperimentError> {
+    fn add_device(&mut self, e: &mut Experiment, files: &[(String, String)]) -> Result<(), Error> {
         let Some((first, _)) = files.first() else {
             return Ok(());
         };
@@ -96,7 +93,7 @@ impl Contents {
         for (path, (name, text)) in paths.iter().zip(files) {
             let below = path.strip_prefix(&root).expect("the root is above all");
             if Path::new(name).is_absolute() != Path::new(first).is_absolute() {
-                return Err(ExperimentError::new(format!(
+                return Err(Error::new(format!(
                     "{name} is named with its whole path: a run directory holds only files that \
                      name each other from their folders"
                 ))
@@ -113,7 +110,7 @@ impl Contents {
         Ok(())
     }
 
-    fn write(&self, dir: &Path) -> Result<(), ExperimentError> {
+    fn write(&self, dir: &Path) -> Result<(), Error> {
         for (name, text) in &self.files {
             let path = dir.join(name);
             if let Some(folder) = path.parent() {
@@ -155,13 +152,10 @@ fn plain(name: &str) -> PathBuf {
 ///
 /// # Errors
 /// Names the file.
-pub fn check(dir: &Path, contents: &Contents) -> Result<(), ExperimentError> {
+pub fn check(dir: &Path, contents: &Contents) -> Result<(), Error> {
     let is_ours = |path: &Path| match is_replaceable(path) {
         Ok(ours) => Ok(ours),
-        Err(e) => Err(ExperimentError::new(format!(
-            "cannot read {}: {e}",
-            path.display()
-        ))),
+        Err(e) => Err(Error::new(format!("cannot read {}: {e}", path.display()))),
     };
     let experiment = dir.join(EXPERIMENT);
     if experiment.is_file() && is_ours(&experiment)? {
@@ -171,7 +165,7 @@ pub fn check(dir: &Path, contents: &Contents) -> Result<(), ExperimentError> {
     for name in contents.names() {
         let path = dir.join(name);
         if !is_ours(&path)? {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "{} exists, and is not of a run directory of blklab: it is not replaced",
                 path.display()
             )));
@@ -185,12 +179,7 @@ pub fn check(dir: &Path, contents: &Contents) -> Result<(), ExperimentError> {
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write(
-    dir: &Path,
-    contents: &Contents,
-    cell: &Cell,
-    run: &RunOutput,
-) -> Result<(), ExperimentError> {
+pub fn write(dir: &Path, contents: &Contents, cell: &Cell, run: &RunOutput) -> Result<(), Error> {
     contents.write(dir)?;
     let result = format!("{:#}\n", fio_result(cell, run).to_json(true));
     write_file(&dir.join(RESULT), result.as_bytes())

@@ -5,13 +5,14 @@
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::findings::Context;
 use blklab_analysis::stats::TraceStats;
-use blklab_experiment::{DeviceSpec, Experiment, ExperimentError};
+use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_explain::{DiskSurvey, Stack, Survey};
 use blklab_formats::{FormatError, TraceFile};
 use blklab_infer::{Bio, Collector, Marks, Recorded};
 use blklab_sched::Schedulers;
 use blklab_target::{Plan, Sinks};
 use blklab_trace::{Action, Actions, Event, TraceSink, TraceSource as _};
+use blklab_types::Error;
 use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Span, Time};
 use std::cell::RefCell;
 use std::path::Path;
@@ -67,10 +68,10 @@ impl TraceSink for Taker {
 }
 
 impl Taker {
-    fn finish(self, kinds: Actions, dev: Option<Dev>) -> Result<Summary, ExperimentError> {
+    fn finish(self, kinds: Actions, dev: Option<Dev>) -> Result<Summary, Error> {
         let recorded = self.collector.finish(kinds, dev);
         Ok(Summary {
-            recorded: recorded.map_err(|e| ExperimentError::new(e.to_string()))?,
+            recorded: recorded.map_err(|e| Error::new(e.to_string()))?,
             stats: self.stats.finish(),
             survey: self.survey,
             nr_inserted: self.nr_inserted,
@@ -83,12 +84,8 @@ impl Taker {
 ///
 /// # Errors
 /// If it cannot be read, or has nothing to repeat.
-pub fn read(
-    input: &mut TraceFile,
-    name: &Path,
-    dev: Option<Dev>,
-) -> Result<Summary, ExperimentError> {
-    let failed = |e: FormatError| ExperimentError::new(e.to_string());
+pub fn read(input: &mut TraceFile, name: &Path, dev: Option<Dev>) -> Result<Summary, Error> {
+    let failed = |e: FormatError| Error::new(e.to_string());
     let mut taker = Taker::default();
     input.send_all(&mut taker).map_err(failed)?;
     let kinds = input.header().map_or(Actions::ALL, |h| h.recorded);
@@ -180,7 +177,7 @@ pub fn set_device(e: &mut Experiment, device: &DeviceFit) {
 ///
 /// # Errors
 /// If the target fails, or nothing was queued.
-pub fn simulate(plan: &Plan<'_>, stop: Arc<AtomicBool>) -> Result<Summary, ExperimentError> {
+pub fn simulate(plan: &Plan<'_>, stop: Arc<AtomicBool>) -> Result<Summary, Error> {
     let taker = Rc::new(RefCell::new(Taker::default()));
     let sinks = Sinks::of_events(Box::new(Rc::clone(&taker)));
     plan.run(sinks, stop)?;

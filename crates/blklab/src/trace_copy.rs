@@ -3,10 +3,11 @@
 //! when the trace is gone or has changed.
 
 use crate::trace_file::{TraceOut, header_for};
-use blklab_experiment::{ExperimentError, TraceSpec};
+use blklab_experiment::TraceSpec;
 use blklab_formats::TraceFile;
 use blklab_target::Plan;
 use blklab_trace::{DigestSink, TraceSource as _};
+use blklab_types::Error;
 use std::path::{Path, PathBuf};
 
 /// A trace and the name of its copy in the compact form.
@@ -24,10 +25,7 @@ impl TraceCopy {
     ///
     /// # Errors
     /// If the trace can be read only once.
-    pub(crate) fn new(
-        plan: &Plan<'_>,
-        spec: &mut TraceSpec,
-    ) -> Result<Option<TraceCopy>, ExperimentError> {
+    pub(crate) fn new(plan: &Plan<'_>, spec: &mut TraceSpec) -> Result<Option<TraceCopy>, Error> {
         let Some(replay) = plan.replay() else {
             return Ok(None);
         };
@@ -35,7 +33,7 @@ impl TraceCopy {
         if from.exists() && !from.is_file() || spec.file == "-" {
             let what = "a run directory keeps a copy of the trace, which can be read only once; \
                         give a file";
-            return Err(ExperimentError::new(what).in_file(&spec.file));
+            return Err(Error::new(what).in_file(&spec.file));
         }
         let digest = replay.recorded.digest;
         let name = format!("{digest:016x}.blk");
@@ -56,8 +54,8 @@ impl TraceCopy {
     ///
     /// # Errors
     /// If the trace cannot be read, is no longer the same, or its copy cannot be written.
-    pub(crate) fn write(&self, dir: &Path) -> Result<(), ExperimentError> {
-        let failed = |e: blklab_formats::FormatError| ExperimentError::new(e.to_string());
+    pub(crate) fn write(&self, dir: &Path) -> Result<(), Error> {
+        let failed = |e: blklab_formats::FormatError| Error::new(e.to_string());
         let mut input = TraceFile::open(&self.from).map_err(failed)?;
         let header = header_for(&input, &self.from);
         let out = TraceOut::create(&dir.join(&self.name), &header).map_err(failed)?;
@@ -69,7 +67,7 @@ impl TraceCopy {
         if sink.digest.value() != self.digest {
             sink.inner.discard();
             let what = "the trace has changed since it was read; run again";
-            return Err(ExperimentError::new(what).in_file(&self.from.display().to_string()));
+            return Err(Error::new(what).in_file(&self.from.display().to_string()));
         }
         sink.inner.finish().map_err(failed).map(drop)
     }

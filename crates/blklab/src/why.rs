@@ -18,12 +18,13 @@
 use crate::relay::send_all;
 use blklab_analysis::findings::slow::{Life, Lives, Which};
 use blklab_analysis::findings::{Context, Detector, Evidence, Reading, Report, Search};
-use blklab_experiment::{Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX, read_named};
+use blklab_experiment::{Catalogue, Experiment, NAMED_BYTES_MAX, read_named};
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
 use blklab_target::{Outcome, Plan, Sinks};
 use blklab_trace::{NullSink, POINTS, TraceSink};
+use blklab_types::Error;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -66,7 +67,7 @@ pub fn why_of_run<A: TraceSink + 'static>(
     context: Context,
     also: A,
     stop: Arc<AtomicBool>,
-) -> Result<(Report, A, Outcome), ExperimentError> {
+) -> Result<(Report, A, Outcome), Error> {
     let both = Rc::new(RefCell::new(Some((Search::all(context), also))));
     let outcome = send_run(plan, Rc::clone(&both), stop)?;
     // Tasks that still sleep hold the machine, and with it the sink.
@@ -82,7 +83,7 @@ pub fn send_run(
     plan: &Plan<'_>,
     sink: impl TraceSink + 'static,
     stop: Arc<AtomicBool>,
-) -> Result<Outcome, ExperimentError> {
+) -> Result<Outcome, Error> {
     let sinks = Sinks::of_events(Box::new(sink));
     Ok(plan.run(sinks, stop)?)
 }
@@ -149,7 +150,7 @@ pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> Strin
 ///
 /// # Errors
 /// One line: the file, the line in it, what is wrong.
-pub fn context_at(path: &Path, catalogue: &Catalogue) -> Result<Context, ExperimentError> {
+pub fn context_at(path: &Path, catalogue: &Catalogue) -> Result<Context, Error> {
     if path.extension().is_some_and(|e| e == "toml" || e == "json") {
         return context_of(&blklab_experiment::load(path, catalogue)?);
     }
@@ -171,7 +172,7 @@ pub fn context_at(path: &Path, catalogue: &Catalogue) -> Result<Context, Experim
     add_folder(&mut context, path, prefix, &mut files)?;
     if context.is_empty() {
         let shown = path.display().to_string();
-        return Err(ExperimentError::new(
+        return Err(Error::new(
             "neither context.txt nor a copy of /sys/block/DEVICE (queue/nr_requests and the like)",
         )
         .in_file(&shown));
@@ -179,13 +180,13 @@ pub fn context_at(path: &Path, catalogue: &Catalogue) -> Result<Context, Experim
     Ok(context)
 }
 
-fn read(path: &Path) -> Result<Context, ExperimentError> {
+fn read(path: &Path) -> Result<Context, Error> {
     let name = path.display().to_string();
     let text = read_named(path, NAMED_BYTES_MAX).map_err(|e| e.in_file(&name))?;
     Context::parse(&text).map_err(|e| {
-        ExperimentError {
+        Error {
             line: (e.line > 0).then_some(e.line),
-            ..ExperimentError::new(e.to_string())
+            ..Error::new(e.to_string())
         }
         .in_file(&name)
     })
@@ -197,9 +198,9 @@ fn add_folder(
     dir: &Path,
     prefix: &str,
     files: &mut usize,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     let fail = |e: std::io::Error| {
-        ExperimentError::new(format!("cannot read it: {e}")).in_file(&dir.display().to_string())
+        Error::new(format!("cannot read it: {e}")).in_file(&dir.display().to_string())
     };
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(fail)? {
@@ -220,12 +221,11 @@ fn add_folder(
                 return Err(fail(std::io::Error::other("too many files")));
             }
             let shown = entry.path().display().to_string();
-            let text = std::fs::read_to_string(entry.path()).map_err(|e| {
-                ExperimentError::new(format!("cannot read it: {e}")).in_file(&shown)
-            })?;
+            let text = std::fs::read_to_string(entry.path())
+                .map_err(|e| Error::new(format!("cannot read it: {e}")).in_file(&shown))?;
             context
                 .set(&key, text.trim())
-                .map_err(|e| ExperimentError::new(e.to_string()).in_file(&shown))?;
+                .map_err(|e| Error::new(e.to_string()).in_file(&shown))?;
         }
     }
     Ok(())
@@ -235,7 +235,7 @@ fn add_folder(
 ///
 /// # Errors
 /// If the experiment cannot run.
-pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
+pub fn context_of(e: &Experiment) -> Result<Context, Error> {
     let mut facts: Vec<(String, String)> = vec![
         ("kernel".into(), e.kernel.to_string()),
         ("device".into(), e.device.name.clone()),
@@ -283,7 +283,7 @@ pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
     for (key, value) in facts {
         context
             .set(&key, &value)
-            .map_err(|e| ExperimentError::new(e.to_string()))?;
+            .map_err(|e| Error::new(e.to_string()))?;
     }
     Ok(context)
 }
@@ -292,14 +292,10 @@ pub fn context_of(e: &Experiment) -> Result<Context, ExperimentError> {
 ///
 /// # Errors
 /// If the name is neither of the queue nor of a scheduler, or the value cannot be.
-pub fn set(
-    context: &mut Context,
-    setting: &str,
-    schedulers: Schedulers,
-) -> Result<(), ExperimentError> {
+pub fn set(context: &mut Context, setting: &str, schedulers: Schedulers) -> Result<(), Error> {
     let Some((name, value)) = setting.split_once('=') else {
         let what = format!("{}: expected KEY=VALUE", blklab_types::shown(setting));
-        return Err(ExperimentError::new(what));
+        return Err(Error::new(what));
     };
     let name = name.trim();
     let tunables = schedulers
@@ -309,9 +305,9 @@ pub fn set(
     known.sort_unstable();
     known.dedup();
     if !name.contains(['/', '.']) && !known.contains(&name) {
-        let text = blklab_experiment::no_such("setting of a context", name, &known);
-        return Err(ExperimentError::new(text));
+        let text = blklab_types::no_such("setting of a context", name, &known);
+        return Err(Error::new(text));
     }
     let set = context.set_short(name, value);
-    set.map_err(|e| ExperimentError::new(e.to_string()))
+    set.map_err(|e| Error::new(e.to_string()))
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a job file issues, as if the device took no time.
 
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_fio::range::find_ranges;
 use blklab_target::{JobText, Planner, Site, Work, memory};
+use blklab_types::Error;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -13,13 +14,9 @@ pub use blklab_fio::workload::{Limits, Line};
 ///
 /// # Errors
 /// If they cannot be parsed or take too much memory, or there is no fio job.
-pub fn jobs(
-    planner: &Planner<'_>,
-    e: &Experiment,
-    site: &Site,
-) -> Result<Arc<JobText>, ExperimentError> {
+pub fn jobs(planner: &Planner<'_>, e: &Experiment, site: &Site) -> Result<Arc<JobText>, Error> {
     let Some(text) = planner.jobs(e)? else {
-        return Err(ExperimentError::new(
+        return Err(Error::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )
         .in_file(&e.file));
@@ -34,7 +31,7 @@ pub fn jobs(
 ///
 /// # Errors
 /// If a job reads or writes only beyond the end of the disk.
-pub fn notes(e: &Experiment, text: &JobText, site: &Site) -> Result<Vec<String>, ExperimentError> {
+pub fn notes(e: &Experiment, text: &JobText, site: &Site) -> Result<Vec<String>, Error> {
     let mut notes: Vec<String> = text.jobs.notes.iter().map(ToString::to_string).collect();
     let jobs = text.jobs.jobs.iter();
     let ranges = jobs.map(|job| find_ranges(job, |name| site.file_state(name)).ok());
@@ -53,8 +50,8 @@ pub fn list(
     site: &Site,
     limits: Limits,
     visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     let state = |name: &str| site.file_state(name);
     let listed = blklab_fio::workload::list(&text.jobs, limits, state, visit);
-    listed.map_err(|err| ExperimentError::new(err.to_string()).at(&err.place))
+    listed.map_err(|err| Error::new(err.to_string()).at(&err.place))
 }

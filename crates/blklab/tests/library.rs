@@ -53,10 +53,8 @@ fn what_signatures_name_is_there() {
         )
     }
     let _ = parts;
-    let _: fn(
-        &std::path::Path,
-        &blklab::Catalogue,
-    ) -> Result<blklab::Experiment, blklab::ExperimentError> = blklab::load;
+    let _: fn(&std::path::Path, &blklab::Catalogue) -> Result<blklab::Experiment, blklab::Error> =
+        blklab::load;
     let _: fn(
         blklab::scheduler::Schedulers,
         Option<blklab::KernelVersion>,

@@ -6,7 +6,7 @@
 
 use crate::hints::hinted;
 use blklab::matrix::{Choice, Overrides, PatchSet, Refused, Setting};
-use blklab::{DeviceSpec, ExperimentError, MdSpec, shown};
+use blklab::{DeviceSpec, Error, MdSpec, shown};
 use std::path::Path;
 
 /// A setting with its values, and the option that gives it.
@@ -43,12 +43,12 @@ impl Given {
 ///
 /// # Errors
 /// If one is.
-pub(crate) fn parse_values(option: &str, texts: &[String]) -> Result<Vec<String>, ExperimentError> {
+pub(crate) fn parse_values(option: &str, texts: &[String]) -> Result<Vec<String>, Error> {
     let parts = texts.iter().flat_map(|t| t.split(','));
     let values: Vec<String> = parts.map(|v| v.trim().to_owned()).collect();
     if values.iter().any(String::is_empty) {
         let text = texts.join(" ");
-        return Err(ExperimentError::new(format!(
+        return Err(Error::new(format!(
             "{option} '{}': a value is empty; write {option} V or {option} V1,V2,…",
             shown(&text)
         )));
@@ -71,7 +71,7 @@ struct Named {
 }
 
 /// Splits a list: a part without `=` starts the next name.
-fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentError> {
+fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, Error> {
     let option = named.option;
     let mut all: Vec<DeviceSpec> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -87,7 +87,7 @@ fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentE
                     None => last.params.push((key.to_owned(), value.to_owned())),
                     Some((_, same)) if same == value => {}
                     Some((_, other)) => {
-                        return Err(ExperimentError::new(format!(
+                        return Err(Error::new(format!(
                             "{option}: {} has two values, {} and {}",
                             shown(key),
                             shown(other),
@@ -97,7 +97,7 @@ fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentE
                 }
             }
             (Some(_), None) => {
-                return Err(ExperimentError::new(format!(
+                return Err(Error::new(format!(
                     "{option} {}: a {} name comes before its {}s, as in {}",
                     shown(text),
                     named.what,
@@ -108,7 +108,7 @@ fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentE
         }
     }
     if all.is_empty() {
-        return Err(ExperimentError::new(format!(
+        return Err(Error::new(format!(
             "{option}: no name; blklab list {} shows all",
             named.list
         )));
@@ -123,7 +123,7 @@ fn parse_named(text: &str, named: &Named) -> Result<Vec<DeviceSpec>, ExperimentE
 /// # Errors
 /// If the first part is a parameter, or a parameter has two values, or a file is
 /// no description of a device.
-pub(crate) fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
+pub(crate) fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Error> {
     let mut devices = parse_device_names(text)?;
     for device in &mut devices {
         if !device.name.ends_with(".toml") {
@@ -139,7 +139,7 @@ pub(crate) fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, ExperimentErr
     Ok(devices)
 }
 
-fn parse_device_names(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
+fn parse_device_names(text: &str) -> Result<Vec<DeviceSpec>, Error> {
     parse_named(
         text,
         &Named {
@@ -157,7 +157,7 @@ fn parse_device_names(text: &str) -> Result<Vec<DeviceSpec>, ExperimentError> {
 ///
 /// # Errors
 /// If the first part is an option, or an option has two values.
-pub(crate) fn parse_filesystems(text: &str) -> Result<Vec<String>, ExperimentError> {
+pub(crate) fn parse_filesystems(text: &str) -> Result<Vec<String>, Error> {
     let all = parse_named(
         text,
         &Named {
@@ -180,7 +180,7 @@ pub(crate) fn parse_filesystems(text: &str) -> Result<Vec<String>, ExperimentErr
 ///
 /// # Errors
 /// If a part is not written like that or names nothing.
-pub(crate) fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, ExperimentError> {
+pub(crate) fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, Error> {
     let mut groups: Vec<Vec<&str>> = Vec::new();
     for part in text.split(',').map(str::trim) {
         match groups.last_mut() {
@@ -192,7 +192,7 @@ pub(crate) fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, Experiment
         ["none"] => Ok(None),
         _ => MdSpec::parse(words).map(Some),
     });
-    let in_md = |e: ExperimentError| in_option(e, &format!("--md {}", shown(text)));
+    let in_md = |e: Error| in_option(e, &format!("--md {}", shown(text)));
     arrays.collect::<Result<_, _>>().map_err(in_md)
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, Experiment
 ///
 /// # Errors
 /// If an alternative has no name.
-pub(crate) fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError> {
+pub(crate) fn parse_patches(text: &str) -> Result<Vec<PatchSet>, Error> {
     let mut sets = Vec::new();
     for alternative in text.split(',').map(str::trim) {
         let names: PatchSet = match alternative {
@@ -211,7 +211,7 @@ pub(crate) fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError
                 .collect(),
         };
         if names.iter().any(String::is_empty) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "--patch {}: write NAME, NAME+NAME for both, NAME,none to compare",
                 shown(text)
             )));
@@ -225,9 +225,9 @@ pub(crate) fn parse_patches(text: &str) -> Result<Vec<PatchSet>, ExperimentError
 ///
 /// # Errors
 /// If there is no `=`, no key or no value, or a value is empty.
-pub(crate) fn parse_setting(text: &str) -> Result<Given, ExperimentError> {
+pub(crate) fn parse_setting(text: &str) -> Result<Given, Error> {
     let fail = |what: &str| {
-        Err(ExperimentError::new(format!(
+        Err(Error::new(format!(
             "--set {}: {what}write KEY=VALUE or KEY=V1,V2,…",
             shown(text)
         )))
@@ -253,7 +253,7 @@ pub(crate) fn parse_setting(text: &str) -> Result<Given, ExperimentError> {
 ///
 /// # Errors
 /// If there are such.
-pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(), ExperimentError> {
+pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(), Error> {
     let seed = o
         .seed
         .map(|seed| Given::new("--seed", "seed", vec![seed.to_string()]));
@@ -262,7 +262,7 @@ pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(),
         let contradicts =
             |g: &&&Given| g.setting.key == *key && g.setting.values[..] != [value.clone()];
         if let Some(setting) = all.iter().find(contradicts) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "{} contradicts --device …,{}={}",
                 setting.text(),
                 shown(key),
@@ -280,7 +280,7 @@ pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(),
                 }
                 _ => format!(": both set {}", shown(key)),
             };
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "{} contradicts {}{hint}",
                 b.text(),
                 a.text()
@@ -291,12 +291,12 @@ pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(),
 }
 
 /// The error in an option instead of a file.
-fn in_option(err: ExperimentError, option: &str) -> ExperimentError {
-    ExperimentError::new(err.what).in_file(option)
+fn in_option(err: Error, option: &str) -> Error {
+    Error::new(err.what).in_file(option)
 }
 
 /// The error of a matrix, with the option that it is about.
-pub(crate) fn told(refused: Refused, given: &[Given]) -> ExperimentError {
+pub(crate) fn told(refused: Refused, given: &[Given]) -> Error {
     let option = match refused.choice {
         None => return hinted(refused.error),
         Some(Choice::Kernel(v)) => format!("--kernel {}", shown(&v)),

@@ -14,7 +14,7 @@ use blklab::to_fio::{
     Compared, DeviceFit, ExactJob, Summary, compared, exact_job, job_file, job_on,
 };
 use blklab::trace_file::FileId;
-use blklab::{Experiment, ExperimentError, Planner, Sim, TraceSpec};
+use blklab::{Error, Experiment, Planner, Sim, TraceSpec};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -156,7 +156,7 @@ fn proof(
 ) -> Result<Vec<Compared>> {
     let e = job_on(stack, &name.display().to_string(), text.to_owned());
     let planner = Planner::new(target);
-    let plan = planner.plan(&e).map_err(|err| ExperimentError {
+    let plan = planner.plan(&e).map_err(|err| Error {
         what: format!("the job cannot run on this stack: {}", err.what),
         ..err
     })?;

@@ -3,24 +3,25 @@
 
 use crate::settings::cgroup::FIRST;
 use crate::settings::cgroup_files;
-use crate::{Cgroup, Experiment, ExperimentError, Workload, no_such};
+use crate::{Cgroup, Experiment, Workload};
 use blklab_kernel::KernelVersion;
 use blklab_types::shown;
+use blklab_types::{Error, no_such};
 use blklab_workload::Process;
 
 impl Cgroup {
     /// Refuses a group, and files of it, that a kernel does not have.
-    pub(super) fn check(&self, kernel: KernelVersion) -> Result<(), ExperimentError> {
+    pub(super) fn check(&self, kernel: KernelVersion) -> Result<(), Error> {
         let name = &self.name;
         if kernel < FIRST {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "cgroup {name}: kernel {kernel} has no control groups for I/O: they came with 2.6.33"
             ))
             .about(format!("cgroup.{name}")));
         }
         for file in cgroup_files() {
             file.check_in(self, kernel).map_err(|what| {
-                ExperimentError::new(format!("cgroup {name}: {what}"))
+                Error::new(format!("cgroup {name}: {what}"))
                     .about(format!("cgroup.{name}.{}", file.name()))
             })?;
         }
@@ -31,7 +32,7 @@ impl Cgroup {
 impl Experiment {
     /// Refuses groups and files that the kernel does not have, and processes in
     /// groups that there are not.
-    pub(crate) fn check_cgroups(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check_cgroups(&self) -> Result<(), Error> {
         for group in &self.cgroups {
             group.check(self.kernel)?;
         }
@@ -42,7 +43,7 @@ impl Experiment {
     }
 
     /// A process is in a group that there is, and that may have it.
-    fn check_process(&self, p: &Process) -> Result<(), ExperimentError> {
+    fn check_process(&self, p: &Process) -> Result<(), Error> {
         let Some(name) = &p.cgroup else {
             return Ok(());
         };
@@ -53,21 +54,21 @@ impl Experiment {
         } else {
             let names: Vec<&str> = self.cgroups.iter().map(|g| g.name.as_str()).collect();
             let what = format!("{who}: {}", no_such("cgroup", name, &names));
-            Err(ExperimentError::new(what))
+            Err(Error::new(what))
         };
         checked.map_err(|err| err.about(format!("processes.\"{}\".cgroup", p.name)))
     }
 
     /// Groups of the unified hierarchy have processes or groups below them, not
     /// both ("no internal process").
-    pub(super) fn check_member(&self, who: &str, name: &str) -> Result<(), ExperimentError> {
+    pub(super) fn check_member(&self, who: &str, name: &str) -> Result<(), Error> {
         if self.kernel.has_single_queue() {
             return Ok(());
         }
         let is_below = |g: &&Cgroup| g.parent() == Some(name.trim_matches('/'));
         match self.cgroups.iter().find(is_below) {
             None => Ok(()),
-            Some(child) => Err(ExperimentError::new(format!(
+            Some(child) => Err(Error::new(format!(
                 "{who}: cgroup {name} has {} below it; the kernel lets groups without children \
                  alone hold processes",
                 child.name

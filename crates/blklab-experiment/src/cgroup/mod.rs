@@ -4,9 +4,10 @@
 mod check;
 
 use crate::settings::{Setting, cgroup_files};
-use crate::{Cgroup, Experiment, ExperimentError, no_such};
+use crate::{Cgroup, Experiment};
 use blklab_fio::job::Job;
 use blklab_types::shown;
+use blklab_types::{Error, no_such};
 
 impl Cgroup {
     /// What its files hold, by name.
@@ -100,9 +101,9 @@ impl Experiment {
         &mut self,
         name: &str,
         files: &[(String, String)],
-    ) -> Result<(), ExperimentError> {
+    ) -> Result<(), Error> {
         let about = |what: String, key: String| {
-            ExperimentError::new(format!("cgroup {}: {what}", shown(name))).about(key)
+            Error::new(format!("cgroup {}: {what}", shown(name))).about(key)
         };
         if let Some((one, other)) = twice(files) {
             let what = format!("{one} and {other} are the same; give one");
@@ -118,12 +119,12 @@ impl Experiment {
     }
 
     /// Applies `cgroup.NAME.FILE=VALUE`; `rest` is `NAME.FILE`.
-    pub(crate) fn set_cgroup(&mut self, rest: &str, value: &str) -> Result<(), ExperimentError> {
+    pub(crate) fn set_cgroup(&mut self, rest: &str, value: &str) -> Result<(), Error> {
         let Some((name, file)) = split_key(rest) else {
             let what = format!(
                 "cgroup.{rest}: write cgroup.NAME.FILE=VALUE, as in cgroup.a.io.max=wbps=1000000"
             );
-            return Err(ExperimentError::new(what).about(format!("cgroup.{rest}")));
+            return Err(Error::new(what).about(format!("cgroup.{rest}")));
         };
         self.add_cgroup(name, &[(file.to_owned(), value.to_owned())])
     }
@@ -140,12 +141,12 @@ impl Experiment {
     ///
     /// # Errors
     /// If a name is none, or the kernel does not have such groups or weights.
-    pub fn with_cgroups_of(&self, jobs: &[Job]) -> Result<Experiment, ExperimentError> {
+    pub fn with_cgroups_of(&self, jobs: &[Job]) -> Result<Experiment, Error> {
         let mut e = self.clone();
         let single_queue = e.kernel.has_single_queue();
         for job in jobs {
             let weight_place = job.place_of(&["cgroup_weight"]);
-            let in_job = |what: String| ExperimentError::new(format!("job {}: {what}", job.name));
+            let in_job = |what: String| Error::new(format!("job {}: {what}", job.name));
             let Some(name) = &job.settings.cgroup else {
                 if job.settings.cgroup_weight.is_some() {
                     let what = "cgroup_weight without cgroup".to_owned();

@@ -2,8 +2,9 @@
 //! One row of the table of settings, and how rows are written down.
 
 use super::Home;
-use crate::{Cgroup, Experiment, ExperimentError};
+use crate::{Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable, Unit, existence};
+use blklab_types::Error;
 use std::borrow::Cow;
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
@@ -36,7 +37,7 @@ pub(crate) enum Access {
     },
     Text {
         get: fn(&Experiment) -> String,
-        set: fn(&mut Experiment, &str) -> Result<(), ExperimentError>,
+        set: fn(&mut Experiment, &str) -> Result<(), Error>,
     },
     /// A number of a control group.
     GroupNumber {

@@ -2,9 +2,9 @@
 //! Settings of the experiment as a whole.
 
 use super::{Access, Form, Home, Setting, setting};
-use crate::ExperimentError;
 use blklab_fio::release::Release;
 use blklab_kernel::Unit;
+use blklab_types::Error;
 use blklab_types::Hz;
 
 /// Largest seed: experiment files in TOML hold no larger number.
@@ -16,7 +16,7 @@ const fn text(
     help: &'static str,
     default: &'static str,
     get: fn(&crate::Experiment) -> String,
-    set: fn(&mut crate::Experiment, &str) -> Result<(), ExperimentError>,
+    set: fn(&mut crate::Experiment, &str) -> Result<(), Error>,
 ) -> Setting {
     setting(Unit::Count, 0, (0, 0))
         .form(Form::Text)
@@ -53,7 +53,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         |e, value| {
             e.fio = value
                 .parse::<Release>()
-                .map_err(|err| ExperimentError::new(err.to_string()))?;
+                .map_err(|err| Error::new(err.to_string()))?;
             Ok(())
         },
     ),

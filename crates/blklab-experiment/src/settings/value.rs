@@ -2,8 +2,9 @@
 //! Values of settings: read from texts, kept in an experiment, written.
 
 use super::{Access, Form, Home, Setting};
-use crate::{Cgroup, Experiment, ExperimentError};
+use crate::{Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable};
+use blklab_types::Error;
 use blklab_types::shown;
 use serde_json::{Value, json};
 
@@ -11,9 +12,9 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// If it is no size.
-pub fn parse_size(text: &str) -> Result<u64, ExperimentError> {
+pub fn parse_size(text: &str) -> Result<u64, Error> {
     let bad = || {
-        ExperimentError::new(format!(
+        Error::new(format!(
             "'{}' is not a size; write it like 2g, 512m or 8589934592",
             shown(text)
         ))
@@ -39,10 +40,10 @@ impl Setting {
     ///
     /// # Errors
     /// If that has no such setting, or it does not take the value.
-    pub fn set(&self, e: &mut Experiment, value: &str) -> Result<(), ExperimentError> {
+    pub fn set(&self, e: &mut Experiment, value: &str) -> Result<(), Error> {
         let Some(row) = self.row_in(e.kernel) else {
             let what = format!("{}: {}", self.name(), self.absence(e.kernel));
-            return Err(ExperimentError::new(what).about(self.key()));
+            return Err(Error::new(what).about(self.key()));
         };
         self.write(e, row, value)
     }
@@ -122,20 +123,12 @@ impl Setting {
 
     /// Writes what an experiment file says. Whether the kernel has it, and takes
     /// the value, is for [`Experiment::check`] to say: another may be chosen.
-    pub(crate) fn set_in_file(
-        &self,
-        e: &mut Experiment,
-        value: &str,
-    ) -> Result<(), ExperimentError> {
+    pub(crate) fn set_in_file(&self, e: &mut Experiment, value: &str) -> Result<(), Error> {
         self.write(e, self.widest(), value)
     }
 
     /// Writes what an experiment file says in the finer unit of the field.
-    pub(crate) fn set_fine_in_file(
-        &self,
-        e: &mut Experiment,
-        value: &str,
-    ) -> Result<(), ExperimentError> {
+    pub(crate) fn set_fine_in_file(&self, e: &mut Experiment, value: &str) -> Result<(), Error> {
         let name = self.fine_name.unwrap_or_default();
         let number = whole(name, value).map_err(|err| err.about(self.key()))?;
         self.check_range(self.widest(), number.div_euclid(self.per_unit))?;
@@ -150,8 +143,8 @@ impl Setting {
             .expect("a row has a first range of releases")
     }
 
-    fn write(&self, e: &mut Experiment, row: &Tunable, value: &str) -> Result<(), ExperimentError> {
-        let about = |err: ExperimentError| err.about(self.key());
+    fn write(&self, e: &mut Experiment, row: &Tunable, value: &str) -> Result<(), Error> {
+        let about = |err: Error| err.about(self.key());
         match self.access {
             Access::Text { set, .. } => set(e, value).map_err(about),
             Access::Number { .. } => {
@@ -181,7 +174,7 @@ impl Setting {
     }
 
     /// Refuses a text that an option of a filesystem does not take.
-    pub(crate) fn check_text(&self, value: &str) -> Result<(), ExperimentError> {
+    pub(crate) fn check_text(&self, value: &str) -> Result<(), Error> {
         let (low, high) = self.widest().range;
         let (is_good, expected) = match self.form {
             Form::Choice(words) => (words.contains(&value), format!("one of {}", self.takes())),
@@ -194,11 +187,11 @@ impl Setting {
             return Ok(());
         }
         let what = format!("{}={}: expected {expected}", self.name(), shown(value));
-        Err(ExperimentError::new(what))
+        Err(Error::new(what))
     }
 
     /// The value of a text, in the unit of the field.
-    fn parse(&self, row: &Tunable, value: &str) -> Result<i64, ExperimentError> {
+    fn parse(&self, row: &Tunable, value: &str) -> Result<i64, Error> {
         let name = self.name();
         let number = match self.form {
             Form::Size => return self.parse_in_range(row, value),
@@ -208,7 +201,7 @@ impl Setting {
                     let number = value.parse().ok();
                     let low_to_high = row.range.0..=row.range.1;
                     number.filter(|n| low_to_high.contains(n)).ok_or_else(|| {
-                        ExperimentError::new(format!(
+                        Error::new(format!(
                             "{name}={}: expected '{}' or '{}'",
                             shown(value),
                             words[0].0,
@@ -222,7 +215,7 @@ impl Setting {
                 if !valid.contains(&number) {
                     let words: Vec<String> = valid.iter().map(i64::to_string).collect();
                     let (last, others) = words.split_last().expect("a choice has values");
-                    return Err(ExperimentError::new(format!(
+                    return Err(Error::new(format!(
                         "{name}={number}: {whose} {} or {last}",
                         others.join(", ")
                     )));
@@ -235,11 +228,11 @@ impl Setting {
         Ok(number * self.per_unit)
     }
 
-    fn parse_in_range(&self, row: &Tunable, value: &str) -> Result<i64, ExperimentError> {
+    fn parse_in_range(&self, row: &Tunable, value: &str) -> Result<i64, Error> {
         let bytes = i64::try_from(parse_size(value)?).unwrap_or(i64::MAX);
         let (low, high) = row.range;
         if !(low..=high).contains(&(bytes / self.per_unit)) {
-            return Err(ExperimentError::new(format!(
+            return Err(Error::new(format!(
                 "{}={}: expected a size from {}m to {}g",
                 self.name(),
                 shown(value),
@@ -250,14 +243,14 @@ impl Setting {
         Ok(bytes)
     }
 
-    fn check_range(&self, row: &Tunable, number: i64) -> Result<(), ExperimentError> {
+    fn check_range(&self, row: &Tunable, number: i64) -> Result<(), Error> {
         let (low, high) = row.range;
         if (low..=high).contains(&number) {
             return Ok(());
         }
         let name = self.name();
         let what = format!("{name}={number}: expected a number from {low} to {high}");
-        Err(ExperimentError::new(what).about(self.key()))
+        Err(Error::new(what).about(self.key()))
     }
 
     fn put(&self, e: &mut Experiment, value: Option<i64>) {
@@ -301,7 +294,7 @@ impl Setting {
     }
 
     /// Refuses a value that other releases take, and this one does not.
-    pub(crate) fn check(&self, e: &Experiment) -> Result<(), ExperimentError> {
+    pub(crate) fn check(&self, e: &Experiment) -> Result<(), Error> {
         if let (Home::Filesystem, Some(text)) = (self.home, self.given_text(e)) {
             return self.check_text(text).map_err(|err| err.about(self.key()));
         }
@@ -312,7 +305,7 @@ impl Setting {
         match (self.stored(e), self.row_in(e.kernel)) {
             (Some(value), Some(row)) => {
                 let number = value.div_euclid(self.per_unit);
-                let in_kernel = |err: ExperimentError| ExperimentError {
+                let in_kernel = |err: Error| Error {
                     what: format!("{} in kernel {}", err.what, e.kernel),
                     ..err
                 };
@@ -384,9 +377,9 @@ fn replace<T>(values: &mut Vec<(String, T)>, name: &str, value: T) {
     values.push((name.to_owned(), value));
 }
 
-fn whole(name: &str, value: &str) -> Result<i64, ExperimentError> {
+fn whole(name: &str, value: &str) -> Result<i64, Error> {
     value.parse().map_err(|_| {
-        ExperimentError::new(format!(
+        Error::new(format!(
             "{name}={}: the value is not a whole number",
             shown(value)
         ))

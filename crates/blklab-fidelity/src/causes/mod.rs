@@ -39,8 +39,8 @@ pub(crate) use draw::Draw;
 pub use score::{KindScore, Score};
 
 use blklab::findings::{Finding, Report as Why};
-use blklab_experiment::ExperimentError;
 use blklab_trace::truth::Why as Reason;
+use blklab_types::Error;
 use scenario::{Planted, Proof, Ran, run};
 use serde::Serialize;
 
@@ -186,14 +186,14 @@ pub fn scenarios(each: u64, seed: u64) -> Vec<Scenario> {
 ///
 /// # Errors
 /// If an experiment cannot be run: a fault of the generator.
-pub fn examine(scenario: &Scenario) -> Result<Examined, ExperimentError> {
+pub fn examine(scenario: &Scenario) -> Result<Examined, Error> {
     match scenario.planted {
         Some(_) => examine_planted(scenario),
         None => examine_clean(scenario),
     }
 }
 
-fn examine_planted(scenario: &Scenario) -> Result<Examined, ExperimentError> {
+fn examine_planted(scenario: &Scenario) -> Result<Examined, Error> {
     let cause = &CAUSES[scenario.row];
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
@@ -236,7 +236,7 @@ fn examine_planted(scenario: &Scenario) -> Result<Examined, ExperimentError> {
     })
 }
 
-fn examine_clean(scenario: &Scenario) -> Result<Examined, ExperimentError> {
+fn examine_clean(scenario: &Scenario) -> Result<Examined, Error> {
     let (name, draw) = clean::SORTS[scenario.row];
     let setup = draw(&mut Draw::new(scenario.seed, name, scenario.number));
     let text = setup.text(&scenario.id);

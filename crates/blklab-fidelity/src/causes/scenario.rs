@@ -6,10 +6,11 @@ use super::setup::Setup;
 use super::truth::{Sum, Sums};
 use blklab::findings::{Context, Reading, Report, Search};
 use blklab::{Planner, Sim};
-use blklab_experiment::{Experiment, ExperimentError, Source};
+use blklab_experiment::{Experiment, Source};
 use blklab_sim::Sinks;
 use blklab_trace::truth::Why;
 use blklab_trace::{Event, TraceSink};
+use blklab_types::Error;
 use blklab_types::{Pid, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ pub(super) struct Ran {
 ///
 /// # Errors
 /// If the text is no experiment.
-pub(super) fn parse(id: &str, text: &str) -> Result<Experiment, ExperimentError> {
+pub(super) fn parse(id: &str, text: &str) -> Result<Experiment, Error> {
     blklab_experiment::parse(
         &format!("{id}.toml"),
         Source::Toml,
@@ -88,7 +89,7 @@ pub(super) fn parse(id: &str, text: &str) -> Result<Experiment, ExperimentError>
 ///
 /// # Errors
 /// If it cannot be run.
-pub(super) fn run(id: &str, text: &str) -> Result<Ran, ExperimentError> {
+pub(super) fn run(id: &str, text: &str) -> Result<Ran, Error> {
     let e = parse(id, text)?;
     let kept = Kept::default();
     let truth = Rc::new(RefCell::new(BTreeMap::new()));
@@ -99,7 +100,7 @@ pub(super) fn run(id: &str, text: &str) -> Result<Ran, ExperimentError> {
     let sim = Sim::default();
     let plan = Planner::new(&sim).plan(&e)?;
     let ended = plan.run(sinks, Arc::default());
-    ended.map_err(|failed| ExperimentError::new(failed.to_string()))?;
+    ended.map_err(|failed| Error::new(failed.to_string()))?;
     let context = blklab::why::context_of(&e)?;
     let trace = kept.0.take();
     Ok(Ran {

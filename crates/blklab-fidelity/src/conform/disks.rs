@@ -5,7 +5,8 @@
 //! drive are in the `.trace` file beside it. See [`blklab_device::replay`] for
 //! the figure.
 
-use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
+use blklab_experiment::{DeviceSpec, Experiment, Workload};
+use blklab_types::Error;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +65,7 @@ pub(super) fn trace_of(disk: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If the disk or its trace cannot be read or used.
-pub fn run_disk(disk: &Path) -> Result<DiskReport, ExperimentError> {
+pub fn run_disk(disk: &Path) -> Result<DiskReport, Error> {
     let id = disk.file_stem().unwrap_or_default().to_string_lossy();
     let mut e = Experiment::new(
         &id,
@@ -78,9 +79,8 @@ pub fn run_disk(disk: &Path) -> Result<DiskReport, ExperimentError> {
     let mut device = blklab_sim::build_device(&e)?;
     let trace = trace_of(disk);
     let shown = trace.display().to_string();
-    let text = std::fs::read_to_string(&trace).map_err(|e| {
-        ExperimentError::new(format!("cannot read the disk's trace: {e}")).in_file(&shown)
-    })?;
+    let text = std::fs::read_to_string(&trace)
+        .map_err(|e| Error::new(format!("cannot read the disk's trace: {e}")).in_file(&shown))?;
     let requests = blklab_device::parse_trace(&shown, &text);
     let requests = requests.map_err(blklab_sim::device_refused)?;
     let distance = blklab_device::replay(device.as_mut(), &requests);

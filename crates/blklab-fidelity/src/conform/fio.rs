@@ -24,8 +24,9 @@ use super::measured_on::LINUX_6_1;
 use blklab::metric::{self, Numbers};
 use blklab::run::{Collect, RunOptions, run};
 use blklab::{Planner, Sim, Spread};
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_fiostat::Ddir;
+use blklab_types::Error;
 use measured::{DIRECTIONS, FIGURES};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -241,7 +242,7 @@ pub fn run_fio_case(
     results: Option<&Path>,
     cpu_cost_ns: Option<u32>,
     stop: &Arc<AtomicBool>,
-) -> Result<FioReport, ExperimentError> {
+) -> Result<FioReport, Error> {
     let results = results_of(case, results);
     let beside = results.parent().unwrap_or(Path::new("")).to_path_buf();
     let mut e = blklab_experiment::load(case, &blklab_sim::catalogue())?;
@@ -261,7 +262,7 @@ pub fn run_fio_case(
     let sim = Sim::default();
     let Some(text) = Planner::new(&sim).jobs(&e)? else {
         let what = "no fio job: a case of fio has 'job' or 'job_file'";
-        return Err(ExperimentError::new(what).located_in(&e));
+        return Err(e.locate(Error::new(what)));
     };
     let jobs = &text.jobs.jobs;
     e.vm.io_cost_ns = cpu_cost_ns.or(e.vm.io_cost_ns);
@@ -280,7 +281,7 @@ fn outcome(
     variation: &Variation,
     stop: &Arc<AtomicBool>,
     report: &mut FioReport,
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     let options = RunOptions {
         stop: Arc::clone(stop),
         collect: Collect::Watches,
@@ -295,7 +296,7 @@ fn outcome(
         }
     };
     if output.interrupted {
-        return Err(ExperimentError::new(format!("{}: interrupted", e.id)));
+        return Err(Error::new(format!("{}: interrupted", e.id)));
     }
     let names = |mut all: Vec<&str>| {
         all.dedup();
@@ -309,7 +310,7 @@ fn outcome(
             output.jobs.len(),
             names(output.jobs.iter().map(|j| j.job.name.as_str()).collect())
         );
-        return Err(ExperimentError::new(what).located_in(e));
+        return Err(e.locate(Error::new(what)));
     }
     let wanted = FIGURES.map(|f| metric::find(f).expect("a metric"));
     let (mut here, mut there) = (0.0, 0.0);

@@ -13,8 +13,9 @@ use super::table::rows;
 use blklab::metric::{self, Numbers};
 use blklab::run::{Collect, RunOptions, run};
 use blklab::{Planner, Sim, Spread};
-use blklab_experiment::{DeviceSpec, Experiment, ExperimentError, Workload};
+use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use blklab_fiostat::Ddir;
+use blklab_types::Error;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,7 @@ pub fn is_machine(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the table, a description or a job file cannot be read or makes no sense.
-pub fn machine_cases(dir: &Path) -> Result<Vec<MachineCase>, ExperimentError> {
+pub fn machine_cases(dir: &Path) -> Result<Vec<MachineCase>, Error> {
     let table = dir.join(TABLE);
     let text = read(&table)?;
     let shown = table.display().to_string();
@@ -138,19 +139,19 @@ pub fn machine_cases(dir: &Path) -> Result<Vec<MachineCase>, ExperimentError> {
         .collect()
 }
 
-fn read(path: &Path) -> Result<String, ExperimentError> {
+fn read(path: &Path) -> Result<String, Error> {
     let shown = path.display().to_string();
     std::fs::read_to_string(path)
-        .map_err(|e| ExperimentError::new(format!("cannot read: {e}")).in_file(&shown))
+        .map_err(|e| Error::new(format!("cannot read: {e}")).in_file(&shown))
 }
 
 impl MachineCase {
-    fn new(dir: &Path, row: BTreeMap<String, String>) -> Result<MachineCase, ExperimentError> {
+    fn new(dir: &Path, row: BTreeMap<String, String>) -> Result<MachineCase, Error> {
         let id = row.get("case").cloned().unwrap_or_default();
         let described = dir.join("results").join(format!("{id}.json"));
         let file = described.display().to_string();
         let text = read(&described)?;
-        let about = |what: &str| ExperimentError::new(what).in_file(&file);
+        let about = |what: &str| Error::new(what).in_file(&file);
         let json: serde_json::Value =
             serde_json::from_str(&text).map_err(|e| about(&format!("not JSON: {e}")))?;
         let (workload, fio) = if let Some(job) = json["job_file"].as_str() {
@@ -190,7 +191,7 @@ impl MachineCase {
     ///
     /// # Errors
     /// If something of it is not known here.
-    pub fn experiment(&self) -> Result<Experiment, ExperimentError> {
+    pub fn experiment(&self) -> Result<Experiment, Error> {
         let machine = &*LINUX_2_6_28;
         let mut e = Experiment::new(&self.id, self.workload.clone(), &blklab_sim::catalogue());
         e.choose_kernel(machine.kernel.parse()?);
@@ -213,13 +214,13 @@ impl MachineCase {
         Ok(e)
     }
 
-    fn device(&self) -> Result<DeviceSpec, ExperimentError> {
+    fn device(&self) -> Result<DeviceSpec, Error> {
         let order = match self.text("device_order") {
             "fifo" => "fifo",
             "shortest positioning" => "sptf",
             other => {
                 let what = format!("{}: device_order '{other}' is not known", self.id);
-                return Err(ExperimentError::new(what).in_file(&self.file));
+                return Err(Error::new(what).in_file(&self.file));
             }
         };
         let cache = self.text("write_cache_sectors").to_owned();
@@ -233,7 +234,7 @@ impl MachineCase {
     }
 
     /// The filesystem with the options of its mount.
-    fn filesystem(&self) -> Result<String, ExperimentError> {
+    fn filesystem(&self) -> Result<String, Error> {
         let name = self.text("fs");
         let mut spec = format!("{name}:{}", LINUX_2_6_28.filesystem_options);
         if name != "ext2" {
@@ -248,7 +249,7 @@ impl MachineCase {
                 ("data" | "barrier", _) => option.to_owned(),
                 _ => {
                     let what = format!("{}: mount option '{option}' is not known", self.id);
-                    return Err(ExperimentError::new(what).in_file(&self.file));
+                    return Err(Error::new(what).in_file(&self.file));
                 }
             };
             spec.push(':');
@@ -267,7 +268,7 @@ impl MachineCase {
         seeds: u32,
         threads: usize,
         stop: &Arc<AtomicBool>,
-    ) -> Result<MachineReport, ExperimentError> {
+    ) -> Result<MachineReport, Error> {
         let skip = |what: String| MachineReport {
             id: self.id.clone(),
             seeds: 0,
@@ -343,7 +344,7 @@ impl MachineCase {
 }
 
 /// Runs once.
-fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError> {
+fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, Error> {
     let options = RunOptions {
         stop: Arc::clone(stop),
         collect: Collect::Watches,
@@ -352,12 +353,12 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, ExperimentError>
     let sim = Sim::default();
     let output = run(&Planner::new(&sim).plan(e)?, &options)?;
     if output.interrupted {
-        return Err(ExperimentError::new(format!("{}: interrupted", e.id)));
+        return Err(Error::new(format!("{}: interrupted", e.id)));
     }
     let is_writer = |j: &&blklab::JobResult| j.stat.dir(Ddir::Write).total_ios > 0;
     let writer = output.jobs.iter().find(is_writer).ok_or_else(|| {
         let what = format!("{}: no job of the case writes", e.id);
-        ExperimentError::new(what)
+        Error::new(what)
     })?;
     let writer_us = writer.stat.dir(Ddir::Write).runtime_ms * 1000;
     let readers = || output.jobs.iter().filter(|j| !is_writer(j));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of measurements: CSV, a line of names first.
 
-use blklab_experiment::ExperimentError;
+use blklab_types::Error;
 use std::collections::BTreeMap;
 
 /// A line of a table with names for its fields.
@@ -23,10 +23,10 @@ pub(super) fn rows(
     text: &str,
     needed: &[&str],
     otherwise: &str,
-) -> Result<Vec<Row>, ExperimentError> {
-    let fail = |line: Option<usize>, what: String| ExperimentError {
+) -> Result<Vec<Row>, Error> {
+    let fail = |line: Option<usize>, what: String| Error {
         line,
-        ..ExperimentError::new(what).in_file(file)
+        ..Error::new(what).in_file(file)
     };
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)

@@ -10,8 +10,9 @@ use super::study::{
 use super::subject::{Jobs, Subject};
 use blklab::metric;
 use blklab::watch::BioFilter;
-use blklab_experiment::{ExperimentError, Source, parse};
+use blklab_experiment::{Source, parse};
 use blklab_fiostat::Ddir;
+use blklab_types::Error;
 use blklab_types::Op;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -190,7 +191,7 @@ fn build(name: &str) -> Result<Study, String> {
     };
     let catalogue = blklab_sim::catalogue();
     let read = |file: &str| {
-        let text = text(name, file).map_err(ExperimentError::new)?;
+        let text = text(name, file).map_err(Error::new)?;
         Ok((format!("{name}/{file}"), text.to_owned()))
     };
     for p in raw.part {

@@ -26,7 +26,8 @@ use blklab::parallel;
 use blklab::run::{Collect, RunOptions, run};
 use blklab::watch::BioFilter;
 use blklab::{Planner, Sim};
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
+use blklab_types::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Relaxed};
 
@@ -57,7 +58,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// If a run is impossible: a fault in the study's data.
-    pub fn new(studies: &'a [Study], seeds: u32) -> Result<Plan<'a>, ExperimentError> {
+    pub fn new(studies: &'a [Study], seeds: u32) -> Result<Plan<'a>, Error> {
         let mut cells: Vec<Cell> = Vec::new();
         for (s, study) in studies.iter().enumerate() {
             for (place, part) in places(s, study) {
@@ -86,7 +87,7 @@ impl<'a> Plan<'a> {
         threads: usize,
         stop: &Arc<AtomicBool>,
         step: impl Fn() + Sync,
-    ) -> Result<Reproduction, ExperimentError> {
+    ) -> Result<Reproduction, Error> {
         let sim = Sim::default();
         let planner = Planner::new(&sim);
         let results = parallel::map(&self.cells, threads, |cell| {
@@ -114,7 +115,7 @@ fn run_cell(
     cell: &Cell,
     planner: &Planner<'_>,
     stop: &Arc<AtomicBool>,
-) -> Result<Option<Values>, ExperimentError> {
+) -> Result<Option<Values>, Error> {
     if stop.load(Relaxed::Relaxed) {
         return Ok(None);
     }
@@ -125,7 +126,7 @@ fn run_cell(
         ..RunOptions::default()
     };
     let plan = planner.plan(&cell.experiment)?;
-    let output = run(&plan, &options).map_err(|e| e.located_in(&cell.experiment))?;
+    let output = run(&plan, &options).map_err(|e| cell.experiment.locate(e))?;
     if output.interrupted {
         return Ok(None);
     }
@@ -160,7 +161,7 @@ fn add_cell(
     place: Place,
     seed: u64,
     settings: &[(String, String)],
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     let mut experiment = study.parts[place.part].variant_on(place.variant, settings)?;
     experiment.check()?;
     // What makes no difference to a run.

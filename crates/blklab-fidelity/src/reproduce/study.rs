@@ -5,7 +5,8 @@ use super::space::Space;
 use super::subject::Subject;
 use blklab::metric::Wanted;
 use blklab::watch::BioFilter;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
+use blklab_types::Error;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -186,7 +187,7 @@ impl Part {
 
     /// The experiment in one configuration.
     #[cfg(test)]
-    pub(super) fn variant(&self, i: usize) -> Result<Experiment, ExperimentError> {
+    pub(super) fn variant(&self, i: usize) -> Result<Experiment, Error> {
         self.variant_on(i, &[])
     }
 
@@ -196,7 +197,7 @@ impl Part {
         &self,
         i: usize,
         settings: &[(String, String)],
-    ) -> Result<Experiment, ExperimentError> {
+    ) -> Result<Experiment, Error> {
         let mut machine = self.experiment.clone();
         for (key, value) in settings {
             // Which scheduler ran is a setting of no table.
@@ -297,7 +298,7 @@ impl fmt::Display for StudyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StudyError::Unknown(name, valid) => {
-                f.write_str(&blklab_experiment::no_such("experiment", name, valid))
+                f.write_str(&blklab_types::no_such("experiment", name, valid))
             }
             StudyError::Broken(name, what) => write!(f, "{name}: {what}; please report it"),
         }

@@ -24,7 +24,7 @@ pub use spell_out::Rename;
 
 use crate::apply::read;
 use crate::assign::assign;
-use crate::error::{JobFileError, Note, Place, Problem};
+use crate::error::{JobFileError, Note, Problem};
 use crate::expand::expand;
 use crate::job::{Job, OptionPlaces};
 use crate::lists::priorities_have_hints;
@@ -32,6 +32,7 @@ use crate::option::{Effect, Kind, OptionSpec, Queueing, engine_options, find};
 use crate::settings::{Settings, ZoneMode};
 use crate::suggest::nearest_option;
 use crate::text::{Line, Section, sections};
+use blklab_types::Place;
 use blklab_types::shown;
 use names::own_file_names;
 

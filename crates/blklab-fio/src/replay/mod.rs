@@ -35,9 +35,10 @@ pub mod trace;
 
 pub use packed::Cursor;
 
-use crate::error::{Place, Problem};
+use crate::error::Problem;
 use crate::io_op::IoOp;
 use crate::settings::{Dir, PerDir, ReplayOptions};
+use blklab_types::Place;
 use packed::Packer;
 use std::sync::Arc;
 

@@ -3,8 +3,9 @@
 //! moved to them.
 
 use crate::Machine;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_pagecache::{FileId, FsError, PageCache};
+use blklab_types::Error;
 use blklab_types::{IoPrio, Time};
 
 /// The process that writes; its number is below those of the load.
@@ -26,7 +27,7 @@ impl Dirt {
     pub(super) fn create(
         e: &Experiment,
         cache: &PageCache<Machine>,
-    ) -> Result<Option<Dirt>, ExperimentError> {
+    ) -> Result<Option<Dirt>, Error> {
         let bytes = e.dirty_at_start_bytes();
         if bytes == 0 {
             return Ok(None);
@@ -34,7 +35,7 @@ impl Dirt {
         let file = cache.create_empty(Some(bytes));
         let file = file.map_err(|error| {
             let what = format!("dirty_at_start_mb: {} MiB: {error}", bytes >> 20);
-            ExperimentError::new(what).about("dirty_at_start_mb")
+            Error::new(what).about("dirty_at_start_mb")
         })?;
         Ok(Some(Dirt { file, bytes }))
     }

@@ -5,7 +5,6 @@ use super::flow::Share;
 use super::offload::Overlaps;
 use super::program::Prepared;
 use crate::Machine;
-use blklab_experiment::ExperimentError;
 use blklab_fio::job::Job;
 use blklab_fio::option::{ENGINES, EngineSpec};
 use blklab_fio::range::{FileState, Layout, Ranges, find_ranges, layouts};
@@ -13,6 +12,7 @@ use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fiostat::SteadyState;
 use blklab_pagecache::{FileId, PageCache};
+use blklab_types::Error;
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -78,7 +78,7 @@ pub(crate) fn set_up(
     jobs: Vec<Job>,
     disk_sectors: u64,
     notes: &mut Vec<String>,
-) -> Result<Vec<Box<Plan>>, ExperimentError> {
+) -> Result<Vec<Box<Plan>>, Error> {
     let disk_bytes = disk_bytes(disk_sectors);
     let mut named: BTreeMap<String, Named> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn set_up(
         };
         let ranges = find_ranges(&job, state).map_err(|e| {
             let e = e.trim_start_matches(&format!("{}: ", job.name));
-            ExperimentError::new(format!("job '{}': {e}", job.name)).at(&job.place)
+            Error::new(format!("job '{}': {e}", job.name)).at(&job.place)
         })?;
         let write_first = Features::of(job.release).writes_files_first;
         let mut to_write = Vec::new();
@@ -130,7 +130,7 @@ pub(crate) fn set_up(
             }
         }
         let run = JobRun::new(job.clone(), &ranges)
-            .map_err(|e| ExperimentError::new(format!("job '{}': {e}", job.name)).at(&job.place))?;
+            .map_err(|e| Error::new(format!("job '{}': {e}", job.name)).at(&job.place))?;
         plans.push(Box::new(Plan {
             job: Rc::new(job),
             run,
@@ -173,7 +173,7 @@ pub(crate) fn set_up(
     Ok(plans)
 }
 
-fn check_engine(job: &Job) -> Result<(), ExperimentError> {
+fn check_engine(job: &Job) -> Result<(), Error> {
     let simulated = job.engine().is_some_and(EngineSpec::is_simulated);
     if simulated {
         return Ok(());
@@ -189,7 +189,7 @@ fn check_engine(job: &Job) -> Result<(), ExperimentError> {
         job.settings.ioengine,
         valid.join(", ")
     );
-    Err(ExperimentError::new(what).at(job.place_of(&["ioengine"])))
+    Err(Error::new(what).at(job.place_of(&["ioengine"])))
 }
 
 fn create(
@@ -198,7 +198,7 @@ fn create(
     order: &[String],
     disk_bytes: u64,
     plans: &[Box<Plan>],
-) -> Result<(), ExperimentError> {
+) -> Result<(), Error> {
     // On a filesystem with inodes fio's order counts. Space that is set aside
     // for files to come lies behind the files that are there.
     let passes: &[Option<bool>] = if cache.sets_space_aside() {
@@ -224,7 +224,7 @@ fn create(
                 cache.create_empty((final_bytes > 0).then_some(final_bytes))
             };
             n.id = Some(made.map_err(|e| {
-                ExperimentError::new(format!(
+                Error::new(format!(
                     "file '{name}' of {} MiB does not fit the disk of {} MiB: {e}",
                     n.final_bytes >> 20,
                     disk_bytes >> 20

@@ -31,7 +31,7 @@ use crate::build::{Parts, machine_with};
 use crate::device::build_device;
 use crate::{Machine, cgroup_uses, check_progress};
 use blklab_block::Queue;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
@@ -41,6 +41,7 @@ use blklab_kernel::KernelVersion;
 use blklab_pagecache::{Config, Features, PageCache};
 use blklab_sched::Schedulers;
 use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
+use blklab_types::Error;
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
 use call::CallCost;
 use control::control;
@@ -53,8 +54,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules of the page cache for a kernel.
-fn cache_features(e: &Experiment) -> Result<Features, ExperimentError> {
-    Features::of(e.kernel).map_err(|err| ExperimentError::new(err.to_string()))
+fn cache_features(e: &Experiment) -> Result<Features, Error> {
+    Features::of(e.kernel).map_err(|err| Error::new(err.to_string()))
 }
 
 /// Settings of the page cache for an experiment on disks of `capacity` sectors, and
@@ -66,7 +67,7 @@ pub fn cache_config(
     e: &Experiment,
     features: Features,
     capacity: Option<u64>,
-) -> Result<(Config, Filesystem), ExperimentError> {
+) -> Result<(Config, Filesystem), Error> {
     let limits = crate::limits::queue_limits(e)?;
     let bio_max_sectors = e.queue_facts()?.bio_max_sectors;
     let (vm, v) = (&e.vm, e.kernel);
@@ -106,8 +107,7 @@ pub fn cache_config(
     c.fua = limits.has_flush && limits.has_fua;
     // An array's members are behind it: the model of it takes no discards.
     c.discard = limits.discard.filter(|_| e.md.is_none());
-    c.validate()
-        .map_err(|err| ExperimentError::new(err.to_string()))?;
+    c.validate().map_err(|err| Error::new(err.to_string()))?;
     Ok((c, filesystem))
 }
 
@@ -116,7 +116,7 @@ pub fn cache_config(
 ///
 /// # Errors
 /// If the experiment is impossible.
-pub(crate) fn disk_bytes(e: &Experiment, capacity: Option<u64>) -> Result<u64, ExperimentError> {
+pub(crate) fn disk_bytes(e: &Experiment, capacity: Option<u64>) -> Result<u64, Error> {
     let (config, _) = cache_config(e, cache_features(e)?, capacity)?;
     Ok(files::disk_bytes(config.layout.end_sector))
 }
@@ -155,7 +155,7 @@ pub fn run_fio(
     jobs: JobFile,
     sinks: Sinks,
     stop: Arc<AtomicBool>,
-) -> Result<Outcome, ExperimentError> {
+) -> Result<Outcome, Error> {
     let device = build_device(e)?;
     let parts = Parts {
         device: &*device,
@@ -185,13 +185,13 @@ impl Ready {
         parts: Parts<'_>,
         sinks: Sinks,
         stop: Arc<AtomicBool>,
-    ) -> Result<Ready, ExperimentError> {
+    ) -> Result<Ready, Error> {
         let e = e.with_cgroups_of(&jobs.jobs)?;
         let (config, filesystem) =
             cache_config(&e, cache_features(&e)?, parts.device.capacity_sectors())?;
         let machine = machine_with(&e, parts, sinks, Arc::clone(&stop))?;
         let cache = PageCache::new(machine.clone(), config, filesystem)
-            .map_err(|err| ExperimentError::new(err.to_string()))?;
+            .map_err(|err| Error::new(err.to_string()))?;
         let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
         notes.extend(request_prio_note(&e, &jobs));
         notes.extend(trims::notes(&e, &jobs.jobs, cache.config()));

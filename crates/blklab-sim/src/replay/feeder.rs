@@ -33,10 +33,11 @@ use blklab_block::{
     Cx, Effect, Pending, Queue, QueueNo, RqId, RqState, Running, SleepsFor, Submit, TaskTable, mq,
 };
 use blklab_engine::{Agenda, DeviceId, Due};
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_sched::{Schedulers, Shared};
 use blklab_trace::truth::TruthSink;
 use blklab_trace::{Action, Event, NullSink, Tracer};
+use blklab_types::Error;
 use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -174,7 +175,7 @@ pub fn replay(
     e: &Experiment,
     recording: Recording,
     known: impl Fn(Pid) -> Process,
-) -> Result<(Vec<Dispatched>, Option<Before>), ExperimentError> {
+) -> Result<(Vec<Dispatched>, Option<Before>), Error> {
     let schedulers = Schedulers::default();
     let mut f = Replay::new(e, schedulers, known, None)?;
     f.find_before(e, schedulers);
@@ -195,7 +196,7 @@ impl<'a> Replay<'a> {
         schedulers: Schedulers,
         known: impl Fn(Pid) -> Process + 'a,
         truth: Option<Box<dyn TruthSink + 'a>>,
-    ) -> Result<Replay<'a>, ExperimentError> {
+    ) -> Result<Replay<'a>, Error> {
         let mut agenda = Agenda::new(e.hz);
         let tasks = cgroups::table_of_recorded(e);
         let queue = build_queue(

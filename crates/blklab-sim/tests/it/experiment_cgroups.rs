@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Control groups in experiment files, settings and fio jobs.
 
-use blklab_experiment::{Experiment, ExperimentError, Source, Workload, parse};
+use blklab_experiment::{Experiment, Source, Workload, parse};
 use blklab_fio::parse::{Fixed, ParseOptions};
 use blklab_sim::catalogue;
+use blklab_types::Error;
 use blklab_types::IoMax;
 
 const MQ: &str = "kernel = '6.12'\nscheduler = 'mq-deadline'\n";
 const CFQ: &str = "kernel = '4.19'\nscheduler = 'cfq'\n";
 
 /// A file with a workload, which comes last.
-fn read(head: &str, tables: &str) -> Result<Experiment, ExperimentError> {
+fn read(head: &str, tables: &str) -> Result<Experiment, Error> {
     let text = format!("{head}job = '''\n[a]\nsize=1m\n'''\n{tables}");
-    let no_files = |_: &str| Err(ExperimentError::new("no files here"));
+    let no_files = |_: &str| Err(Error::new("no files here"));
     let e = parse("e.toml", Source::Toml, &text, &no_files, &catalogue())?;
-    e.check().map_err(|err| ExperimentError {
+    e.check().map_err(|err| Error {
         file: Some("e.toml".to_owned()),
         ..err
     })?;
@@ -228,7 +229,7 @@ fn processes_are_in_groups_that_exist() {
     let mut e = read(MQ, "[cgroup.fast]\n").unwrap();
     let text = "processes = [{ name = 'p', pid = 7, cgroup = 'fats', io = { pattern = 'list', \
                 rw = 'read', nsect = 8, sectors = [0] } }]";
-    let no_files = |_: &str| Err(ExperimentError::new("no files here"));
+    let no_files = |_: &str| Err(Error::new("no files here"));
     let of_processes = parse("p.toml", Source::Toml, text, &no_files, &catalogue()).unwrap();
     let Workload::Processes(_) = &of_processes.workload else {
         panic!("processes");

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files: what they may say, and how they come back.
 
-use blklab_experiment::{
-    DeviceSpec, Experiment, ExperimentError, Source, Workload, parse, parse_size,
-};
+use blklab_experiment::{DeviceSpec, Experiment, Source, Workload, parse, parse_size};
 use blklab_sim::catalogue;
+use blklab_types::Error;
 
-fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
+fn read(source: Source, text: &str) -> Result<Experiment, Error> {
     let name = match source {
         Source::Toml => "e.toml",
         Source::Json => "e.json",
@@ -14,7 +13,7 @@ fn read(source: Source, text: &str) -> Result<Experiment, ExperimentError> {
     };
     let file = |file: &str| match file {
         "a.fio" => Ok((file.to_owned(), "[a]\nsize=1m\n".to_owned())),
-        _ => Err(ExperimentError::new("no such file").in_file(file)),
+        _ => Err(Error::new("no such file").in_file(file)),
     };
     parse(name, source, text, &file, &catalogue())
 }

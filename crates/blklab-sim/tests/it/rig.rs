@@ -22,7 +22,7 @@ impl TraceSink for Events {
 
 /// Runs the processes of an experiment file to their end.
 pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
-    let no_files = |_: &str| Err(blklab_experiment::ExperimentError::new("no files here"));
+    let no_files = |_: &str| Err(blklab_types::Error::new("no files here"));
     let catalogue = blklab_sim::catalogue();
     let e = blklab_experiment::parse("t.toml", Source::Toml, toml, &no_files, &catalogue);
     let e = e.expect("an experiment");

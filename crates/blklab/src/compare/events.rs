@@ -3,10 +3,10 @@
 
 use super::read::{Run, Side};
 use crate::run_directory::EVENTS;
-use blklab_experiment::ExperimentError;
 use blklab_formats::TraceFile;
 use blklab_formats::blkparse::line_of;
 use blklab_trace::{Event, Item, TraceSource as _};
+use blklab_types::Error;
 use serde::Serialize;
 
 /// The first events that differ.
@@ -27,7 +27,7 @@ pub struct FirstDifference {
 pub(super) fn first_difference(
     before: &Side,
     after: &Side,
-) -> Result<Option<FirstDifference>, ExperimentError> {
+) -> Result<Option<FirstDifference>, Error> {
     let mut inputs = [open(&before.runs[0])?, open(&after.runs[0])?];
     let mut same = 0;
     loop {
@@ -51,10 +51,10 @@ pub(super) fn first_difference(
     }
 }
 
-fn next(input: &mut TraceFile) -> Result<Option<Event>, ExperimentError> {
+fn next(input: &mut TraceFile) -> Result<Option<Event>, Error> {
     loop {
         let item = input.next_item();
-        match item.map_err(|e| ExperimentError::new(e.to_string()))? {
+        match item.map_err(|e| Error::new(e.to_string()))? {
             Some(Item::Event(event)) => return Ok(Some(event)),
             Some(_) => {}
             None => return Ok(None),
@@ -63,10 +63,10 @@ fn next(input: &mut TraceFile) -> Result<Option<Event>, ExperimentError> {
 }
 
 /// The trace of a run.
-fn open(run: &Run) -> Result<TraceFile, ExperimentError> {
+fn open(run: &Run) -> Result<TraceFile, Error> {
     let path = match run.experiment {
         Some(_) => run.path.join(EVENTS),
         None => run.path.clone(),
     };
-    TraceFile::open(&path).map_err(|e| ExperimentError::new(e.to_string()))
+    TraceFile::open(&path).map_err(|e| Error::new(e.to_string()))
 }

@@ -5,8 +5,8 @@
 use super::Options;
 use crate::metric::{self, Unit};
 use blklab_compare::{Aim, Figure};
-use blklab_experiment::{ExperimentError, no_such};
 use blklab_fiostat::LatencyHist;
+use blklab_types::{Error, no_such};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -110,13 +110,13 @@ impl Column {
     ///
     /// # Errors
     /// Names those that there are.
-    pub fn named(name: &str, bios: bool) -> Result<Column, ExperimentError> {
+    pub fn named(name: &str, bios: bool) -> Result<Column, Error> {
         let all = Column::all(bios);
         if let Some(found) = all.iter().find(|c| c.name == name) {
             return Ok(found.clone());
         }
         let known: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
-        Err(ExperimentError::new(no_such("metric", name, &known)))
+        Err(Error::new(no_such("metric", name, &known)))
     }
 
     /// The number over some runs; none if any lacks it.

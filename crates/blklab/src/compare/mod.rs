@@ -25,8 +25,8 @@ pub use widths::widths;
 pub use windows::WarmUp;
 
 use blklab_compare::{Figure, adjust};
-use blklab_experiment::ExperimentError;
 use blklab_fiostat::LatencyHist;
+use blklab_types::Error;
 use figures::{RowFigures, Source, WhatOf};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -47,11 +47,7 @@ impl Options {
     ///
     /// # Errors
     /// If a metric is none. Names those that there are.
-    pub fn new(
-        paths: &[PathBuf],
-        bios: bool,
-        metrics: &[String],
-    ) -> Result<Options, ExperimentError> {
+    pub fn new(paths: &[PathBuf], bios: bool, metrics: &[String]) -> Result<Options, Error> {
         let bios = bios || paths.iter().any(|path| !path.is_dir());
         let columns = metrics.iter().map(|name| Column::named(name, bios));
         Ok(Options {
@@ -125,11 +121,7 @@ pub struct MetricChange {
 ///
 /// # Errors
 /// If events of a run cannot be read.
-pub fn compare(
-    before: &Side,
-    after: &Side,
-    options: &Options,
-) -> Result<Comparison, ExperimentError> {
+pub fn compare(before: &Side, after: &Side, options: &Options) -> Result<Comparison, Error> {
     let sides = [before, after];
     let identical = before.is_identical(after);
     let samples = sides.map(Side::samples);

@@ -9,9 +9,10 @@ use crate::run_directory::{RunDir, is_run, is_trace, runs_in};
 use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
-use blklab_experiment::{Catalogue, Experiment, ExperimentError};
+use blklab_experiment::{Catalogue, Experiment};
 use blklab_formats::TraceFile;
 use blklab_trace::{DigestSink, NullSink};
+use blklab_types::Error;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,7 @@ impl Recordings {
     ///
     /// # Errors
     /// If something cannot be read or is none of these.
-    pub fn find(paths: &[PathBuf], catalogue: &Catalogue) -> Result<Recordings, ExperimentError> {
+    pub fn find(paths: &[PathBuf], catalogue: &Catalogue) -> Result<Recordings, Error> {
         let mut planned = Vec::new();
         for path in paths {
             let prefix = (paths.len() > 1).then(|| name_of(path));
@@ -126,11 +127,7 @@ impl Recordings {
     ///
     /// # Errors
     /// If one cannot be read.
-    pub fn read(
-        self,
-        options: &Options,
-        done: impl Fn() + Sync,
-    ) -> Result<Vec<Side>, ExperimentError> {
+    pub fn read(self, options: &Options, done: impl Fn() + Sync) -> Result<Vec<Side>, Error> {
         let all: Vec<&Recording> = self.0.iter().flat_map(|p| &p.recordings).collect();
         let read = parallel::map(&all, parallel::cores(), |recording| {
             let read = recording.read();
@@ -140,7 +137,7 @@ impl Recordings {
         let mut read = read.into_iter();
         let sides = self.0.into_iter().map(|planned| {
             let own = read.by_ref().take(planned.recordings.len());
-            let own = own.collect::<Result<Vec<Read>, ExperimentError>>()?;
+            let own = own.collect::<Result<Vec<Read>, Error>>()?;
             Ok(Side::new(planned, &own, options))
         });
         sides.collect()
@@ -159,12 +156,12 @@ fn labels_in(
     folder: &Path,
     prefix: Option<&str>,
     catalogue: &Catalogue,
-) -> Result<Vec<Planned>, ExperimentError> {
+) -> Result<Vec<Planned>, Error> {
     let found = runs_in(folder)?.into_iter().map(|path| {
         let dir = RunDir::open(&path, catalogue)?;
         Ok((dir, path))
     });
-    let mut found = found.collect::<Result<Vec<_>, ExperimentError>>()?;
+    let mut found = found.collect::<Result<Vec<_>, Error>>()?;
     found.sort_by_key(|(dir, _)| dir.record.place);
     let mut labels: Vec<(String, Vec<(RunDir, PathBuf)>)> = Vec::new();
     for run in found {
@@ -196,17 +193,17 @@ fn labels_in(
 }
 
 impl Recording {
-    fn run(path: PathBuf, catalogue: &Catalogue) -> Result<Recording, ExperimentError> {
+    fn run(path: PathBuf, catalogue: &Catalogue) -> Result<Recording, Error> {
         let dir = Box::new(RunDir::open(&path, catalogue)?);
         Ok(Recording::Run { dir, path })
     }
 
-    fn read(&self) -> Result<Read, ExperimentError> {
+    fn read(&self) -> Result<Read, Error> {
         match self {
             Recording::Run { dir, .. } => read(&mut dir.events()?, context_of(&dir.experiment)?),
             Recording::Trace(path) => {
                 let input = TraceFile::open(path);
-                let mut input = input.map_err(|e| ExperimentError::new(e.to_string()))?;
+                let mut input = input.map_err(|e| Error::new(e.to_string()))?;
                 read(&mut input, Context::default())
             }
         }
@@ -272,13 +269,13 @@ impl Read {
     }
 }
 
-fn read(input: &mut TraceFile, context: Context) -> Result<Read, ExperimentError> {
+fn read(input: &mut TraceFile, context: Context) -> Result<Read, Error> {
     let mut also = (
         Lifecycles::new(Windows::default()),
         DigestSink::<NullSink>::default(),
     );
     let report = why_and(input, context, &mut also);
-    let report = report.map_err(|e| ExperimentError::new(e.to_string()))?;
+    let report = report.map_err(|e| Error::new(e.to_string()))?;
     let (windows, _) = also.0.finish();
     Ok(Read {
         windows,

@@ -4,10 +4,9 @@
 
 use super::{EVENTS, EXPERIMENT, JOB, RESULT};
 use crate::record::{FORMAT, RunRecord};
-use blklab_experiment::{
-    Catalogue, Experiment, ExperimentError, NAMED_BYTES_MAX, load, read_named,
-};
+use blklab_experiment::{Catalogue, Experiment, NAMED_BYTES_MAX, load, read_named};
 use blklab_formats::TraceFile;
+use blklab_types::Error;
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -44,8 +43,8 @@ pub fn is_trace(path: &Path) -> bool {
 ///
 /// # Errors
 /// If there are none, or the folder cannot be read: one line with its name.
-pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, ExperimentError> {
-    let fail = |what: String| ExperimentError::new(what).in_file(&folder.display().to_string());
+pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let fail = |what: String| Error::new(what).in_file(&folder.display().to_string());
     let cannot_read = |e: std::io::Error| fail(format!("cannot read it: {e}"));
     let mut runs = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(cannot_read)? {
@@ -68,11 +67,11 @@ impl RunDir {
     /// # Errors
     /// If it is none, its run has not ended, or another blklab wrote it in a format
     /// that this one does not read: one line with the file.
-    pub fn open(dir: &Path, catalogue: &Catalogue) -> Result<RunDir, ExperimentError> {
+    pub fn open(dir: &Path, catalogue: &Catalogue) -> Result<RunDir, Error> {
         let at = |name: &str| dir.join(name);
         let fail = |what: &str| {
             let dir = dir.display().to_string();
-            Err(ExperimentError::new(what).in_file(&dir))
+            Err(Error::new(what).in_file(&dir))
         };
         if !is_run(dir) {
             return fail("not a run directory: there is no experiment.toml");
@@ -94,7 +93,7 @@ impl RunDir {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn experiment_text(&self) -> Result<String, ExperimentError> {
+    pub fn experiment_text(&self) -> Result<String, Error> {
         self.text(EXPERIMENT)
     }
 
@@ -102,14 +101,14 @@ impl RunDir {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn job_text(&self) -> Result<Option<String>, ExperimentError> {
+    pub fn job_text(&self) -> Result<Option<String>, Error> {
         if !self.dir.join(JOB).is_file() {
             return Ok(None);
         }
         self.text(JOB).map(Some)
     }
 
-    fn text(&self, name: &str) -> Result<String, ExperimentError> {
+    fn text(&self, name: &str) -> Result<String, Error> {
         let path = self.dir.join(name);
         read_named(&path, NAMED_BYTES_MAX).map_err(|e| e.in_file(&path.display().to_string()))
     }
@@ -123,38 +122,38 @@ impl RunDir {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn events(&self) -> Result<TraceFile, ExperimentError> {
+    pub fn events(&self) -> Result<TraceFile, Error> {
         let opened = TraceFile::open(&self.events_path());
-        opened.map_err(|e| ExperimentError::new(e.to_string()))
+        opened.map_err(|e| Error::new(e.to_string()))
     }
 }
 
-fn read_result(path: &Path) -> Result<(Value, RunRecord), ExperimentError> {
+fn read_result(path: &Path) -> Result<(Value, RunRecord), Error> {
     let name = path.display().to_string();
-    let in_file = |e: ExperimentError| e.in_file(&name);
+    let in_file = |e: Error| e.in_file(&name);
     let text = read_named(path, NAMED_BYTES_MAX).map_err(in_file)?;
     let result: Value = serde_json::from_str(&text).map_err(|e| {
-        in_file(ExperimentError {
+        in_file(Error {
             line: Some(e.line()),
-            ..ExperimentError::new("not the result of a run: not JSON")
+            ..Error::new("not the result of a run: not JSON")
         })
     })?;
     let Some(own) = result.get("blklab") else {
         let what = "not the result of a run directory: it has no object 'blklab'";
-        return Err(in_file(ExperimentError::new(what)));
+        return Err(in_file(Error::new(what)));
     };
     match own.get("format").and_then(Value::as_u64) {
         Some(format) if format == u64::from(FORMAT) => {}
         Some(format) => {
             let what = format!("format {format}; this blklab reads format {FORMAT}");
-            return Err(in_file(ExperimentError::new(what)));
+            return Err(in_file(Error::new(what)));
         }
         None => {
             let what = "the object 'blklab' has no 'format'";
-            return Err(in_file(ExperimentError::new(what)));
+            return Err(in_file(Error::new(what)));
         }
     }
     let record = RunRecord::deserialize(own)
-        .map_err(|e| in_file(ExperimentError::new(format!("the object 'blklab': {e}"))))?;
+        .map_err(|e| in_file(Error::new(format!("the object 'blklab': {e}"))))?;
     Ok((result, record))
 }

@@ -2,11 +2,11 @@
 //! Running an experiment for its events.
 
 use blklab::run::{RunOptions, run};
-use blklab::{Event, ExperimentError, Planner, Sim, Source, parse};
+use blklab::{Error, Event, Planner, Sim, Source, parse};
 
 /// The trace events of an experiment under SSTF.
 pub(crate) fn events(text: &str) -> Vec<Event> {
-    let no_files = |name: &str| Err(ExperimentError::new(format!("{name}: not here")));
+    let no_files = |name: &str| Err(Error::new(format!("{name}: not here")));
     let sim = Sim::with(sstf::schedulers());
     let e = parse("test", Source::Toml, text, &no_files, &sim.catalogue()).expect("an experiment");
     let options = RunOptions {

@@ -3,12 +3,13 @@
 //! completions, beside the recorded one.
 
 use super::diff;
-use blklab_experiment::{Experiment, ExperimentError};
+use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use blklab_formats::TraceFile;
 use blklab_sim::cgroup_number;
 use blklab_sim::replay::{Dispatched, Process, Recorder, Recording, replay};
 use blklab_trace::TraceSource as _;
+use blklab_types::Error;
 use blklab_types::{Op, Pid};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -58,11 +59,7 @@ pub(super) fn trace_of(traces: &Path, id: &str) -> Option<PathBuf> {
 }
 
 /// Feeds the model with a recorded trace and compares.
-pub(super) fn compare(
-    e: &Experiment,
-    jobs: &[Job],
-    trace: &Path,
-) -> Result<Decisions, ExperimentError> {
+pub(super) fn compare(e: &Experiment, jobs: &[Job], trace: &Path) -> Result<Decisions, Error> {
     let (recording, damage) = read(trace, e.scheduler != "none")?;
     let known = processes(e, jobs, &recording);
     let recorded = recording.dispatches.clone();
@@ -104,9 +101,9 @@ fn processes(e: &Experiment, jobs: &[Job], recording: &Recording) -> BTreeMap<Pi
     pids.zip(jobs.iter().map(process)).collect()
 }
 
-fn read(path: &Path, with_scheduler: bool) -> Result<(Recording, Option<String>), ExperimentError> {
+fn read(path: &Path, with_scheduler: bool) -> Result<(Recording, Option<String>), Error> {
     let shown = path.display().to_string();
-    let fail = |what: String| ExperimentError::new(what).in_file(&shown);
+    let fail = |what: String| Error::new(what).in_file(&shown);
     // Most errors name the file, which the line begins with anyway.
     let unreadable = |what: String| {
         let what = what.strip_prefix(&format!("{shown}: ")).unwrap_or(&what);

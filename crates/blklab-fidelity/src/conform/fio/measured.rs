@@ -7,7 +7,7 @@
 //! gives the largest relative spread over a case's jobs.
 
 use crate::conform::table::{Row, rows};
-use blklab_experiment::ExperimentError;
+use blklab_types::Error;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,10 +45,10 @@ pub(super) struct Job {
 }
 
 /// Reads a text file.
-pub(super) fn read(path: &Path) -> Result<String, ExperimentError> {
+pub(super) fn read(path: &Path) -> Result<String, Error> {
     use std::io::Read as _;
     let shown = path.display().to_string();
-    let fail = |what: String| ExperimentError::new(what).in_file(&shown);
+    let fail = |what: String| Error::new(what).in_file(&shown);
     let file = std::fs::File::open(path).map_err(|e| fail(format!("cannot read: {e}")))?;
     let mut text = String::new();
     file.take(MAX_FILE_BYTES)
@@ -58,19 +58,19 @@ pub(super) fn read(path: &Path) -> Result<String, ExperimentError> {
 }
 
 /// The jobs of a result in fio's order.
-pub(super) fn jobs(path: &Path) -> Result<Vec<Job>, ExperimentError> {
+pub(super) fn jobs(path: &Path) -> Result<Vec<Job>, Error> {
     let shown = path.display().to_string();
     let text = read(path)?;
     let json: Value = serde_json::from_str(&text).map_err(|e| {
         let line = e.line();
-        ExperimentError {
+        Error {
             line: Some(line),
-            ..ExperimentError::new(format!("not JSON: {e}")).in_file(&shown)
+            ..Error::new(format!("not JSON: {e}")).in_file(&shown)
         }
     })?;
     let Some(jobs) = json["jobs"].as_array() else {
         let what = "no list 'jobs': not a measured result";
-        return Err(ExperimentError::new(what).in_file(&shown));
+        return Err(Error::new(what).in_file(&shown));
     };
     Ok(jobs.iter().map(job).collect())
 }
@@ -120,7 +120,7 @@ impl Variation {
     ///
     /// # Errors
     /// If one of them is there and makes no sense.
-    pub fn read(dir: &Path) -> Result<Variation, ExperimentError> {
+    pub fn read(dir: &Path) -> Result<Variation, Error> {
         let mut all = Variation::default();
         let path = dir.join("variation.csv");
         if path.is_file() {
@@ -192,17 +192,17 @@ impl Row {
         self.fields.get(column).cloned().unwrap_or_default()
     }
 
-    fn number(&self, column: &str) -> Result<f64, ExperimentError> {
+    fn number(&self, column: &str) -> Result<f64, Error> {
         let text = self.text(column);
-        text.parse().map_err(|_| ExperimentError {
+        text.parse().map_err(|_| Error {
             file: Some(self.file.clone()),
             line: Some(self.line),
-            ..ExperimentError::new(format!("{column} = '{text}': expected a number"))
+            ..Error::new(format!("{column} = '{text}': expected a number"))
         })
     }
 
     /// Smallest and largest value over the reference.
-    fn range(&self, column: &str) -> Result<Option<[f64; 2]>, ExperimentError> {
+    fn range(&self, column: &str) -> Result<Option<[f64; 2]>, Error> {
         if self.text(column).is_empty() {
             return Ok(None);
         }
@@ -214,7 +214,7 @@ impl Row {
 }
 
 /// The rows of a CSV file that has these columns.
-fn table(path: &Path, needed: &[&str]) -> Result<Vec<Row>, ExperimentError> {
+fn table(path: &Path, needed: &[&str]) -> Result<Vec<Row>, Error> {
     rows(&path.display().to_string(), &read(path)?, needed, "")
 }
 
@@ -222,7 +222,7 @@ fn table(path: &Path, needed: &[&str]) -> Result<Vec<Row>, ExperimentError> {
 mod tests {
     use super::*;
 
-    fn variation(jobs: &str, cases: &str) -> Result<Variation, ExperimentError> {
+    fn variation(jobs: &str, cases: &str) -> Result<Variation, Error> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("variation.csv"), jobs).unwrap();
         std::fs::write(dir.path().join("stability.csv"), cases).unwrap();

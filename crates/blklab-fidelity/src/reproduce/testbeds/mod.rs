@@ -26,7 +26,8 @@ pub use outcome::{
 use super::study::{Measure, Study};
 use super::{Cell, add_cell, places, run_cell};
 use blklab::{Planner, Sim, parallel};
-use blklab_experiment::{Experiment, ExperimentError, Workload};
+use blklab_experiment::{Experiment, Workload};
+use blklab_types::Error;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -56,7 +57,7 @@ pub enum TestbedError {
     /// A study has no space, or the studies have different ones.
     NoSpace(String),
     /// A testbed is impossible: a fault in the study's data.
-    Testbed(u32, ExperimentError),
+    Testbed(u32, Error),
     /// The file of runs that are done cannot be written.
     Journal(io::Error),
 }
@@ -243,7 +244,7 @@ fn measure_name(study: &Study, m: &Measure) -> String {
 }
 
 /// Stands for an experiment, what it is asked for and the program's version.
-fn key(studies: &[Study], cell: &Cell) -> Result<String, ExperimentError> {
+fn key(studies: &[Study], cell: &Cell) -> Result<String, Error> {
     let plain = Experiment {
         id: String::new(),
         ..cell.experiment.clone()

@@ -8,9 +8,10 @@ mod pvfs;
 use super::recorder::Recorder;
 use super::recording::Slot;
 use crate::Machine;
-use blklab_experiment::{Experiment, ExperimentError, Workload};
+use blklab_experiment::{Experiment, Workload};
 use blklab_fio::job::Job;
 use blklab_pagecache::PageCache;
+use blklab_types::Error;
 use blklab_types::Span;
 use blklab_workload::scenario::Program;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ pub(crate) enum Prepared {
 pub(crate) fn prepare(
     e: &Experiment,
     cache: &PageCache<Machine>,
-) -> Result<Vec<(&'static str, Prepared)>, ExperimentError> {
+) -> Result<Vec<(&'static str, Prepared)>, Error> {
     let Workload::Scenario(s) = &e.workload else {
         return Ok(Vec::new());
     };
@@ -38,9 +39,8 @@ pub(crate) fn prepare(
     };
     let all = s.programs().into_iter();
     all.map(|(section, program)| {
-        let done = prepare(program).map_err(|err| {
-            ExperimentError::new(format!("{section}: its files do not fit the disk: {err}"))
-        });
+        let done = prepare(program)
+            .map_err(|err| Error::new(format!("{section}: its files do not fit the disk: {err}")));
         Ok((section, done?))
     })
     .collect()
