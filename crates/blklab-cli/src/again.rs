@@ -156,7 +156,7 @@ impl Known {
                 re_enacted: Some(re_enacted),
                 not_re_enacted: None,
             },
-            Outcome::Refused(why) => Again::refused(&why),
+            Outcome::Refused(e) => Again::refused(&e.to_string()),
         })
     }
 }

@@ -14,7 +14,7 @@ const HINTS: [(&str, &str); 2] = [
 
 /// The error with what an option does about it, if there is one for its key.
 pub(crate) fn hinted(err: Error) -> Error {
-    match HINTS.iter().find(|(key, _)| *key == err.key) {
+    match HINTS.iter().find(|(key, _)| *key == &*err.key) {
         Some((_, hint)) => Error {
             what: format!("{}; {hint}", err.what),
             ..err

@@ -71,7 +71,7 @@ fn list(a: &ReproduceArgs) -> Result<Outcome> {
         entry(&mut out, &s.name, &text)?;
     }
     writeln!(out, "\nFitted parameters; all other numbers are predicted:")?;
-    for p in reproduce::calibration().map_err(anyhow::Error::msg)? {
+    for p in reproduce::calibration()? {
         let unit = match p.unit.as_str() {
             "1" => String::new(),
             unit => format!(" {unit}"),

@@ -38,7 +38,7 @@ impl Shape {
     /// From `--output-format` and `--terse-version`.
     fn parse(text: &str, terse_version: u32) -> Result<Shape> {
         let fio = |text| {
-            FioFormats::parse(text, terse_version).map_err(|err| match err.key.as_str() {
+            FioFormats::parse(text, terse_version).map_err(|err| match &*err.key {
                 "terse_version" => err.in_file(&format!("--terse-version {terse_version}")),
                 _ => err.in_file("--output-format"),
             })

@@ -212,7 +212,7 @@ impl RawExperiment {
                         shown(key),
                         shown(&value.text())
                     );
-                    Error::new(what).about(&place)
+                    Error::new(what).about(place.as_str())
                 })?;
                 if all.iter().any(|(k, _)| k == key) {
                     let what = format!("{key} is given twice: in [tunables] and in [iosched]");
@@ -235,7 +235,7 @@ impl RawExperiment {
             (None, Some(fs)) => FilesystemSpec::new(&fs.name, Vec::new(), catalogue)
                 .map(Some)
                 .map_err(|e| Error {
-                    key: "fs.type".to_owned(),
+                    key: "fs.type".into(),
                     ..e
                 }),
             (None, None) => Ok(None),
@@ -394,7 +394,7 @@ fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), Er
     for (key, value) in table {
         let place = format!("{name}.{key}");
         let about = |err: Error| Error {
-            key: place.clone(),
+            key: place.as_str().into(),
             ..err
         };
         if let Some(row) = home.settings().find(|s| s.name() == key) {
@@ -451,9 +451,8 @@ fn resolve_scenario(mut table: Table, catalogue: &Catalogue) -> Result<Experimen
     let mut e = Experiment::of_scenario(&name.text(), catalogue)?;
     if let Workload::Scenario(s) = &mut e.workload {
         for (key, value) in table {
-            s.set(&key, &value.text()).map_err(|what| {
-                Error::new(format!("scenario: {what}")).about(format!("scenario.{key}"))
-            })?;
+            s.set(&key, &value.text())
+                .map_err(|e| e.within("scenario").about(format!("scenario.{key}")))?;
         }
     }
     Ok(e)

@@ -21,9 +21,7 @@ impl Experiment {
         if let Workload::Scenario(s) = &mut self.workload
             && s.has(key)
         {
-            return s
-                .set(key, value)
-                .map_err(|what| Error::new(what).about(key));
+            return s.set(key, value).map_err(|e| e.about(key));
         }
         match self.setting(key)? {
             Some(row) => row.set(self, value),

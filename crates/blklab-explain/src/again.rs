@@ -13,7 +13,7 @@ use blklab_analysis::names::Names;
 use blklab_sim::replay::{Dispatched, HandedOver, Process, Replay};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink};
 use blklab_trace::{Action, Event, Label, Rwbs, TraceSink, WaitLabels, Waited};
-use blklab_types::{Dev, Op, Pid, Time};
+use blklab_types::{Dev, Error, Op, Pid, Time};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -157,7 +157,7 @@ impl ReEnactment {
         survey: &Survey,
         (dev, disk): (Dev, &DiskSurvey),
         options: Options,
-    ) -> Result<ReEnactment, String> {
+    ) -> Result<ReEnactment, Error> {
         let said = Rc::new(RefCell::new(Said::default()));
         // The trace's start on the model's clock.
         let ahead_ns = clock(&stack, survey, disk);
@@ -175,7 +175,7 @@ impl ReEnactment {
             known,
             Some(listener(&said, &decisions)),
         );
-        let mut replay = replay.map_err(|e| e.to_string())?;
+        let mut replay = replay?;
         if !stack.is_own_run {
             replay.find_before(&stack.experiment, stack.schedulers);
         }
@@ -382,9 +382,11 @@ impl ReEnactment {
     ///
     /// # Errors
     /// If the trace has more processes than can be followed: in a clause.
-    pub fn finish(mut self) -> Result<ReEnacted, String> {
+    pub fn finish(mut self) -> Result<ReEnacted, Error> {
         if self.full {
-            return Err(format!("more than {TASKS_MAX} processes submit in it"));
+            return Err(Error::new(format!(
+                "more than {TASKS_MAX} processes submit in it"
+            )));
         }
         while self.replay.step() {
             self.collect();

@@ -6,6 +6,7 @@ use crate::survey::DiskSurvey;
 use blklab_analysis::findings::Context;
 use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use blklab_sched::Schedulers;
+use blklab_types::Error;
 
 /// A block stack to re-enact a trace in.
 #[derive(Clone, Debug)]
@@ -34,14 +35,16 @@ pub fn candidates(
     context: &Context,
     schedulers: Schedulers,
     tries: bool,
-) -> Result<Vec<&'static str>, String> {
+) -> Result<Vec<&'static str>, Error> {
     let Some(kernel) = context.kernel() else {
-        return Err("the kernel is not known".to_owned());
+        return Err(Error::new("the kernel is not known"));
     };
     match context.scheduler().filter(|_| !tries) {
         Some(name) => match schedulers.find(name, kernel) {
             Some(scheduler) => Ok(vec![scheduler.name]),
-            None => Err(format!("Linux {kernel} has no scheduler {name}")),
+            None => Err(Error::new(format!(
+                "Linux {kernel} has no scheduler {name}"
+            ))),
         },
         None => Ok(schedulers.in_release(kernel).map(|s| s.name).collect()),
     }
@@ -78,9 +81,9 @@ impl Stack {
         scheduler: &str,
         schedulers: Schedulers,
         disk: &DiskSurvey,
-    ) -> Result<Stack, String> {
+    ) -> Result<Stack, Error> {
         let Some(kernel) = context.kernel() else {
-            return Err("the kernel is not known".to_owned());
+            return Err(Error::new("the kernel is not known"));
         };
         let mut e = Experiment::new(
             "trace",
@@ -107,12 +110,11 @@ impl Stack {
             // What the recorded kernel took lies in the times of its bios.
             e.vm.processor_time = Some(false);
         }
-        let told = |e: &dyn std::fmt::Display| e.to_string();
-        e.choose_scheduler(scheduler).map_err(|err| told(&err))?;
+        e.choose_scheduler(scheduler)?;
         e.queue.queue_depth = Some(depth(context, &mut assumed, single, disk));
-        requests(&mut e, context, &mut assumed, disk).map_err(|err| told(&err))?;
-        limits(&mut e, context, &mut assumed, disk).map_err(|err| told(&err))?;
-        tunables(&mut e, context).map_err(|err| told(&err))?;
+        requests(&mut e, context, &mut assumed, disk)?;
+        limits(&mut e, context, &mut assumed, disk)?;
+        tunables(&mut e, context)?;
         if !disk.left_over.is_empty() {
             assumed.push(format!(
                 "{} requests that were under way when the trace begins came then",
@@ -120,7 +122,9 @@ impl Stack {
             ));
         }
         if single && disk.nr_discards > 0 {
-            return Err("it has discards, which the model of this kernel leaves out".to_owned());
+            return Err(Error::new(
+                "it has discards, which the model of this kernel leaves out",
+            ));
         }
         Ok(Stack {
             experiment: e,

@@ -2,7 +2,7 @@
 //! Whether a trace can be re-enacted, and what it says about its machine.
 
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
-use blklab_types::{Dev, Op, Time};
+use blklab_types::{Dev, Error, Op, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bios and commands of a device that may be under way at a time: more is damage.
@@ -83,25 +83,30 @@ impl Survey {
     ///
     /// # Errors
     /// Why none can: in a clause.
-    pub fn disk(&self, lost: u64) -> Result<(Dev, &DiskSurvey), String> {
+    pub fn disk(&self, lost: u64) -> Result<(Dev, &DiskSurvey), Error> {
         if self.nr_captures > 0 {
-            return Err("several captures are joined in it".to_owned());
+            return Err(Error::new("several captures are joined in it"));
         }
         if self.nr_backwards > 0 {
-            return Err(format!("time goes back in it, {} times", self.nr_backwards));
+            return Err(Error::new(format!(
+                "time goes back in it, {} times",
+                self.nr_backwards
+            )));
         }
         if lost > 0 {
-            return Err(format!("{lost} events are missing from it"));
+            return Err(Error::new(format!("{lost} events are missing from it")));
         }
         if self.jumps {
-            return Err("its times jump by more than an hour".to_owned());
+            return Err(Error::new("its times jump by more than an hour"));
         }
         if self.nr_left_out > 0 {
-            return Err(format!("it has more than {DISKS_MAX} devices"));
+            return Err(Error::new(format!("it has more than {DISKS_MAX} devices")));
         }
         let busiest = self.disks.iter().max_by_key(|(_, d)| d.nr_issued);
         let Some((dev, disk)) = busiest.filter(|(_, d)| d.nr_issued > 0) else {
-            return Err("no D event says when something went to a device".to_owned());
+            return Err(Error::new(
+                "no D event says when something went to a device",
+            ));
         };
         disk.check()?;
         Ok((*dev, disk))
@@ -124,9 +129,9 @@ impl Survey {
 }
 
 impl DiskSurvey {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Error> {
         if let Some(odd) = &self.odd {
-            return Err(odd.clone());
+            return Err(Error::new(odd.clone()));
         }
         for (n, what) in [
             (
@@ -136,17 +141,17 @@ impl DiskSurvey {
             (self.nr_completed, "no C event says when a command ended"),
         ] {
             if n == 0 {
-                return Err(what.to_owned());
+                return Err(Error::new(what));
             }
         }
         if self.overfull {
-            return Err("more is queued in it than a device can have".to_owned());
+            return Err(Error::new("more is queued in it than a device can have"));
         }
         if self.nr_unqueued * UNQUEUED > self.nr_issued {
-            return Err(format!(
+            return Err(Error::new(format!(
                 "{} of {} commands were never queued in it: events are missing",
                 self.nr_unqueued, self.nr_issued
-            ));
+            )));
         }
         Ok(())
     }

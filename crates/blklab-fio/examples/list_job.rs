@@ -7,6 +7,7 @@
 use blklab_fio::parse::{ParseOptions, Surroundings, parse};
 use blklab_fio::range::FileState;
 use blklab_fio::workload::{Limits, list};
+use blklab_types::Error;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -19,8 +20,8 @@ impl Surroundings for Host {
         std::env::var(name).ok()
     }
 
-    fn read(&self, path: &str) -> Result<String, String> {
-        fs::read_to_string(path).map_err(|error| error.to_string())
+    fn read(&self, path: &str) -> Result<String, Error> {
+        fs::read_to_string(path).map_err(|error| Error::new(error.to_string()))
     }
 
     fn is_directory(&self, path: &str) -> bool {
@@ -42,8 +43,8 @@ fn state(path: &str) -> FileState {
 
 fn run(path: &str, lines_per_job: Option<u64>) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let file =
-        parse(path, &text, &ParseOptions::default(), &Host).map_err(|error| error.to_string())?;
+    let file = parse(path, &text, &ParseOptions::default(), &Host)
+        .map_err(|error| error.to_string())?;
     for note in &file.notes {
         eprintln!("{note}");
     }
@@ -64,7 +65,8 @@ fn run(path: &str, lines_per_job: Option<u64>) -> Result<(), String> {
             ControlFlow::Break(())
         }
     };
-    list(&file, Limits { lines_per_job }, state, visit).map_err(|error| error.to_string())
+    list(&file, Limits { lines_per_job }, state, visit)
+        .map_err(|error| error.to_string())
 }
 
 fn main() -> ExitCode {

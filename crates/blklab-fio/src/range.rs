@@ -11,6 +11,7 @@ use crate::job::Job;
 use crate::replay::Replay;
 use crate::seeds::Generators;
 use crate::settings::{Dir, Settings};
+use blklab_types::Error;
 
 /// What there is under a file's name before the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl Layout {
 ///
 /// # Errors
 /// fio's message when there is nothing to work on.
-pub fn find_ranges(job: &Job, mut state: impl FnMut(&str) -> FileState) -> Result<Ranges, String> {
+pub fn find_ranges(job: &Job, mut state: impl FnMut(&str) -> FileState) -> Result<Ranges, Error> {
     if let Some(replay) = &job.replay {
         return recorded_ranges(job, replay, state);
     }
@@ -141,7 +142,7 @@ pub fn find_ranges(job: &Job, mut state: impl FnMut(&str) -> FileState) -> Resul
         size = total;
     }
     if size < settings.smallest_bs() && count > 0 {
-        return Err("fio: blocksize is larger than data set range".to_owned());
+        return Err(Error::new("fio: blocksize is larger than data set range"));
     }
     Ok(Ranges { files, size })
 }
@@ -152,7 +153,7 @@ fn recorded_ranges(
     job: &Job,
     replay: &Replay,
     mut state: impl FnMut(&str) -> FileState,
-) -> Result<Ranges, String> {
+) -> Result<Ranges, Error> {
     let mut files = Vec::with_capacity(replay.files.len());
     for file in &replay.files {
         let (size, grows) = match state(&file.name) {
@@ -163,11 +164,11 @@ fn recorded_ranges(
             FileState::Missing => (0, true),
         };
         if !grows && file.end_bytes > size {
-            return Err(format!(
+            return Err(Error::new(format!(
                 "{}:{}: the replay reaches byte {} of {}, which has {size}; replay_scale= divides \
                  all offsets",
                 replay.log, file.end_line, file.end_bytes, file.name
-            ));
+            )));
         }
         files.push(FileRange {
             first: 0,
@@ -235,14 +236,17 @@ fn unknown_size(job: &Job, share: u64) -> u64 {
     }
 }
 
-fn check_size_given(job: &Job, sizes: &[u64]) -> Result<(), String> {
+fn check_size_given(job: &Job, sizes: &[u64]) -> Result<(), Error> {
     let settings = &job.settings;
     let nothing = sizes.contains(&u64::MAX) || sizes.iter().all(|&size| size == 0);
     let given = settings.size != 0
         || settings.fill_device
         || (settings.nrfiles > 0 && settings.filesize.1 != 0);
     if nothing && !given {
-        return Err(format!("{}: you need to specify size=", job.name));
+        return Err(Error::new(format!(
+            "{}: you need to specify size=",
+            job.name
+        )));
     }
     Ok(())
 }
@@ -286,9 +290,9 @@ fn range_length(
     real_size: u64,
     first: u64,
     drawn: impl FnOnce() -> u64,
-) -> Result<u64, String> {
+) -> Result<u64, Error> {
     let (low, high) = job.settings.filesize;
-    let no_offset = || format!("{}: you need to specify valid offset=", job.name);
+    let no_offset = || Error::new(format!("{}: you need to specify valid offset=", job.name));
     let rest = |size: u64| size.checked_sub(first).ok_or_else(no_offset);
     if low == 0 {
         return if given != 0 {

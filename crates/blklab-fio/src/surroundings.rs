@@ -4,6 +4,7 @@
 
 use crate::release::Release;
 use crate::replay::trace::TraceEvents;
+use blklab_types::{Error, ErrorKind};
 use std::io::{BufRead, Cursor};
 
 /// What a caller may choose.
@@ -41,15 +42,15 @@ pub trait Surroundings {
     ///
     /// # Errors
     /// Why it cannot be read.
-    fn read(&self, _path: &str) -> Result<String, String> {
-        Err("no such file".to_owned())
+    fn read(&self, _path: &str) -> Result<String, Error> {
+        Err(no_such_file())
     }
 
     /// Opens a log of I/Os.
     ///
     /// # Errors
     /// Why it cannot be read.
-    fn recording(&self, path: &str) -> Result<Recording<'_>, String> {
+    fn recording(&self, path: &str) -> Result<Recording<'_>, Error> {
         let text = self.read(path)?;
         Ok(Recording::Log(Box::new(Cursor::new(text))))
     }
@@ -81,6 +82,10 @@ pub trait Surroundings {
     }
 }
 
+fn no_such_file() -> Error {
+    Error::new("no such file").of_kind(ErrorKind::MissingFile)
+}
+
 /// Surroundings that are all given.
 #[derive(Clone, Debug, Default)]
 pub struct Fixed {
@@ -103,8 +108,8 @@ impl Surroundings for Fixed {
         lookup(&self.environment, name)
     }
 
-    fn read(&self, path: &str) -> Result<String, String> {
-        lookup(&self.files, path).ok_or_else(|| "no such file".to_owned())
+    fn read(&self, path: &str) -> Result<String, Error> {
+        lookup(&self.files, path).ok_or_else(no_such_file)
     }
 
     fn is_device(&self, path: &str) -> bool {

@@ -8,8 +8,7 @@
 
 use crate::error::JobFileError;
 use crate::surroundings::{ParseOptions, Surroundings};
-use blklab_types::Place;
-use blklab_types::shown;
+use blklab_types::{Error, Place, shown};
 use std::borrow::Cow;
 
 /// Longest section name.
@@ -178,7 +177,7 @@ impl Included<'_> {
             } else {
                 shown(wanted)
             };
-            JobFileError::at(&line.place, format!("include {wanted}: {why}"))
+            JobFileError::at(&line.place, format!("include {wanted}: {}", why.what))
         })?;
         for (number, text) in text.lines().enumerate() {
             let text = clean(text);
@@ -206,7 +205,7 @@ impl Included<'_> {
 
     /// Name and text of an included file, looked for as given and then beside
     /// the file that includes it.
-    fn read(&mut self, wanted: &str, from: &str) -> Result<(String, String), String> {
+    fn read(&mut self, wanted: &str, from: &str) -> Result<(String, String), Error> {
         let (name, text) = match (self.around.read(wanted), from.rsplit_once('/')) {
             (Ok(text), _) => (wanted.to_owned(), text),
             (Err(why), None) => return Err(why),
@@ -218,10 +217,10 @@ impl Included<'_> {
         };
         self.bytes_total += text.len();
         if self.bytes_total > INCLUDED_BYTES_MAX {
-            return Err(format!(
+            return Err(Error::new(format!(
                 "with it, more than {} MiB are included",
                 INCLUDED_BYTES_MAX >> 20
-            ));
+            )));
         }
         Ok((name, text))
     }

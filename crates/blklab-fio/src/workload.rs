@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::parse::JobFile;
 use crate::range::{FileState, Ranges, find_ranges, layouts};
 use crate::run::{Answer, Completion, Io, IoOp, JobRun, Step};
-use blklab_types::Place;
+use blklab_types::Error;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -41,32 +41,12 @@ pub struct Limits {
     pub lines_per_job: Option<u64>,
 }
 
-/// Why a job cannot be listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetupError {
-    /// Where the job's section begins.
-    pub place: Place,
-    /// fio's message.
-    pub message: String,
-}
-
-impl std::fmt::Display for SetupError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for SetupError {}
-
 /// The ranges of all jobs, set up one after another: a job sees the files that
 /// earlier ones have laid out.
 ///
 /// # Errors
 /// The first job that cannot be set up.
-pub fn set_up(
-    file: &JobFile,
-    state: impl Fn(&str) -> FileState,
-) -> Result<Vec<Ranges>, SetupError> {
+pub fn set_up(file: &JobFile, state: impl Fn(&str) -> FileState) -> Result<Vec<Ranges>, Error> {
     let mut laid_out: BTreeMap<&str, u64> = BTreeMap::new();
     let mut out = Vec::with_capacity(file.jobs.len());
     for job in &file.jobs {
@@ -82,12 +62,7 @@ pub fn set_up(
                 files: Vec::new(),
                 size: 0,
             },
-            Err(message) => {
-                return Err(SetupError {
-                    place: job.place.clone(),
-                    message,
-                });
-            }
+            Err(e) => return Err(e.at(&job.place)),
         };
         for layout in layouts(job, &ranges) {
             laid_out.insert(&job.files[layout.file as usize], layout.size_bytes());
@@ -114,17 +89,14 @@ pub fn list(
     limits: Limits,
     state: impl Fn(&str) -> FileState,
     mut visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
-) -> Result<(), SetupError> {
+) -> Result<(), Error> {
     let ranges = set_up(file, state)?;
     for (job, ranges) in file.jobs.iter().zip(&ranges) {
         if ranges.files.is_empty() {
             continue;
         }
-        let error = |message| SetupError {
-            place: job.place.clone(),
-            message,
-        };
-        let mut ios = Listing::new(job.clone(), ranges).map_err(error)?;
+        let failed = |what| Error::new(what).at(&job.place);
+        let mut ios = Listing::new(job.clone(), ranges).map_err(|e| e.at(&job.place))?;
         let limit = limits.lines_per_job.map_or(usize::MAX, |limit| {
             usize::try_from(limit).unwrap_or(usize::MAX)
         });
@@ -142,7 +114,7 @@ pub fn list(
             }
         }
         if ios.has_stalled() {
-            return Err(error(format!(
+            return Err(failed(format!(
                 "job '{}' makes no progress after {} s: a fault in blklab; please report the job \
                  file",
                 job.name,
@@ -174,7 +146,7 @@ impl Listing {
     ///
     /// # Errors
     /// fio's message if it cannot start.
-    pub fn new(job: Job, ranges: &Ranges) -> Result<Listing, String> {
+    pub fn new(job: Job, ranges: &Ranges) -> Result<Listing, Error> {
         let engine = InstantEngine::new(&job);
         let hides_refused = job.settings.ioengine == "null";
         Ok(Listing {

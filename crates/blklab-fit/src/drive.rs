@@ -2,8 +2,8 @@
 //! A device as a fit changes it: a preset, texts of parameters over it.
 
 use crate::cell::{Cell, State};
-use crate::error::FitError;
 use blklab_device::{Device, DeviceInfo};
+use blklab_types::Error;
 
 /// A preset with parameters over its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ impl Drive {
     ///
     /// # Errors
     /// If there is no such device, or it is none of the flash drives that a fit can look for.
-    pub fn parse(text: &str) -> Result<Drive, FitError> {
-        let told = |e: blklab_device::DeviceError| FitError::new(e.to_string());
+    pub fn parse(text: &str) -> Result<Drive, Error> {
+        let told = |e: blklab_device::DeviceError| Error::new(e.to_string());
         let (info, params) = blklab_device::parse_spec(text).map_err(told)?;
         if !is_flash(info) {
             let names: Vec<&str> = presets().map(|i| i.name).collect();
-            return Err(FitError::new(format!(
+            return Err(Error::new(format!(
                 "{} is no flash drive with channels and dies; expected one of {}",
                 info.name,
                 names.join(", ")
@@ -34,7 +34,7 @@ impl Drive {
             name: info.name,
             params,
         };
-        drive.build(None).map_err(FitError::new)?;
+        drive.build(None).map_err(Error::new)?;
         for (key, value) in std::mem::take(&mut drive.params) {
             drive.set(&key, value);
         }

@@ -14,10 +14,9 @@
 //! processor's time of a command.
 
 use crate::cell::{Cell, HostTimes, Seen};
-use crate::error::FitError;
 use crate::fio::{Measured, WAKE_NS, state_of};
 use crate::options::Options;
-use blklab_types::Op;
+use blklab_types::{Error, Op};
 use std::collections::BTreeMap;
 
 /// Columns that are known beside percentiles.
@@ -49,7 +48,7 @@ impl Row<'_> {
         self.values.get(name).map_or("", String::as_str)
     }
 
-    fn number(&self, name: &str) -> Result<Option<f64>, FitError> {
+    fn number(&self, name: &str) -> Result<Option<f64>, Error> {
         let text = self.get(name);
         if text.is_empty() {
             return Ok(None);
@@ -60,8 +59,8 @@ impl Row<'_> {
         }
     }
 
-    fn wrong(&self, what: &str) -> FitError {
-        FitError::new(what).on_line(self.line)
+    fn wrong(&self, what: &str) -> Error {
+        Error::new(what).on_line(self.line)
     }
 }
 
@@ -84,11 +83,11 @@ fn part_of(column: &str) -> Option<f64> {
 ///
 /// # Errors
 /// If it is not such a file: with the line.
-pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
+pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, Error> {
     read(text, wake_ns).map_err(|e| e.in_file(name))
 }
 
-fn read(text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
+fn read(text: &str, wake_ns: Option<u64>) -> Result<Measured, Error> {
     let of_csv = |e: &csv::Error| {
         let line = e.position().map(csv::Position::line);
         let what = match e.kind() {
@@ -99,7 +98,7 @@ fn read(text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
             }
             _ => e.to_string(),
         };
-        FitError::new(what).on_line(line)
+        Error::new(what).on_line(line)
     };
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
@@ -108,7 +107,7 @@ fn read(text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
     let head = reader.headers().map_err(|e| of_csv(&e))?.clone();
     for needed in ["cell", "direction", "iops"] {
         if !head.iter().any(|h| h == needed) {
-            return Err(FitError::new(format!(
+            return Err(Error::new(format!(
                 "no column '{needed}'; expected cell, rw, bs, iodepth, direction, iops, p50_us, p99_us …"
             ))
             .on_line(Some(1)));
@@ -118,7 +117,7 @@ fn read(text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
         .iter()
         .find(|h| !COLUMNS.contains(h) && part_of(h).is_none())
     {
-        return Err(FitError::new(format!(
+        return Err(Error::new(format!(
             "unknown column '{other}'; expected {}, or percentiles as p99_us",
             COLUMNS.join(", ")
         ))
@@ -155,7 +154,7 @@ fn read(text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
     })
 }
 
-fn state(row: &Row<'_>) -> Result<crate::State, FitError> {
+fn state(row: &Row<'_>) -> Result<crate::State, Error> {
     match row.get("state") {
         "" => Ok(state_of(row.get("cell")).unwrap_or_default()),
         "fresh" => Ok(crate::State::Fresh),
@@ -169,7 +168,7 @@ fn add(
     jobs: &mut Vec<String>,
     row: &Row<'_>,
     wake_ns: Option<u64>,
-) -> Result<(), FitError> {
+) -> Result<(), Error> {
     let op = match row.get("direction") {
         "read" => Op::Read,
         "write" => Op::Write,
@@ -188,7 +187,7 @@ fn add(
         .or_insert_with(|| "io_uring".to_owned());
     options.insert("direct".to_owned(), "1".to_owned());
     let options = Options(options);
-    let ns = |name: &str| Ok::<u64, FitError>((row.number(name)?.unwrap_or(0.0) * 1e3) as u64);
+    let ns = |name: &str| Ok::<u64, Error>((row.number(name)?.unwrap_or(0.0) * 1e3) as u64);
     let (submit_ns, cpu_ns) = (ns("slat_us")?, ns("cpu_us")?);
     let usual_ns = if options.bypasses_kernel() {
         0
@@ -237,7 +236,7 @@ fn add(
     Ok(())
 }
 
-fn quantile(row: &Row<'_>, column: &str) -> Result<Option<f64>, FitError> {
+fn quantile(row: &Row<'_>, column: &str) -> Result<Option<f64>, Error> {
     match part_of(column) {
         Some(_) => row.number(column),
         None => Ok(None),

@@ -3,9 +3,8 @@
 //! group ran side by side, each group is a cell.
 
 use crate::cell::{Cell, HostTimes, Seen, State, Stream};
-use crate::error::FitError;
 use crate::options::Options;
-use blklab_types::Op;
+use blklab_types::{Error, Op};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -38,8 +37,8 @@ struct Entry<'a> {
 ///
 /// # Errors
 /// If it is not what fio writes.
-pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, FitError> {
-    let wrong = |what: &str| FitError::new(what).in_file(name);
+pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, Error> {
+    let wrong = |what: &str| Error::new(what).in_file(name);
     // fio's own messages come before its result.
     let mut from = 0;
     if !text.starts_with('{') {

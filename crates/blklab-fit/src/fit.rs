@@ -5,8 +5,8 @@ use crate::bench::{Bench, Figure};
 use crate::cell::{Cell, held_out};
 use crate::certainty::TOLD;
 use crate::drive::Drive;
-use crate::error::FitError;
 use crate::search::Search;
+use blklab_types::Error;
 use std::sync::atomic::Ordering;
 
 /// What can be chosen.
@@ -68,9 +68,9 @@ pub struct Fit {
 ///
 /// # Errors
 /// If there are none.
-pub fn fit(cells: &[Cell], options: &FitOptions) -> Result<Fit, FitError> {
+pub fn fit(cells: &[Cell], options: &FitOptions) -> Result<Fit, Error> {
     if cells.is_empty() {
-        return Err(FitError::new("no load to fit a device to"));
+        return Err(Error::new("no load to fit a device to"));
     }
     let held = held_out(cells, options.hold_out);
     let bench = Bench::new(cells, options.threads.max(1));

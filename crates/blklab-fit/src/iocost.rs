@@ -2,7 +2,7 @@
 //! The six numbers of `io.cost.model` as a device: nothing is fitted, and much is not told.
 
 use crate::device_file::Line;
-use crate::error::FitError;
+use blklab_types::Error;
 
 /// The numbers, as the kernel and the law `iocost` call them.
 const NUMBERS: [&str; 6] = [
@@ -29,14 +29,10 @@ fn is_remark(line: &str) -> bool {
 ///
 /// # Errors
 /// If a number is missing, is none, or is given twice; or something else is there.
-pub fn parse_iocost(name: &str, text: &str) -> Result<Vec<Line>, FitError> {
+pub fn parse_iocost(name: &str, text: &str) -> Result<Vec<Line>, Error> {
     let mut lines: Vec<Line> = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !is_remark(l)) {
-        let wrong = |what: String| {
-            Err(FitError::new(what)
-                .in_file(name)
-                .on_line(Some(i as u64 + 1)))
-        };
+        let wrong = |what: String| Err(Error::new(what).in_file(name).on_line(Some(i as u64 + 1)));
         for (place, word) in line.split_whitespace().enumerate() {
             let Some((key, value)) = word.split_once('=') else {
                 if place == 0 && word.contains(':') {
@@ -81,7 +77,7 @@ pub fn parse_iocost(name: &str, text: &str) -> Result<Vec<Line>, FitError> {
             "{missing} is missing: expected all of {}",
             NUMBERS.join(", ")
         );
-        return Err(FitError::new(what).in_file(name));
+        return Err(Error::new(what).in_file(name));
     }
     lines.sort_by_key(|l| NUMBERS.iter().position(|n| *n == l.key));
     Ok(lines)

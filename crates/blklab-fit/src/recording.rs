@@ -3,10 +3,9 @@
 //! them, and judged by the rest.
 
 use crate::device_file::Line;
-use crate::error::FitError;
 use blklab_device::{CmdId, Device, DeviceCx};
 use blklab_infer::device::{self, Command, DeviceFit};
-use blklab_types::{BioFlags, Op, Slab, Time};
+use blklab_types::{BioFlags, Error, Op, Slab, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -60,7 +59,7 @@ impl RecordedFit {
 ///
 /// # Errors
 /// If they are too few.
-pub fn fit_recording(commands: &[Command]) -> Result<RecordedFit, FitError> {
+pub fn fit_recording(commands: &[Command]) -> Result<RecordedFit, Error> {
     let mut all: Vec<Command> = commands
         .iter()
         .filter(|c| c.complete >= c.issue)
@@ -68,7 +67,7 @@ pub fn fit_recording(commands: &[Command]) -> Result<RecordedFit, FitError> {
         .collect();
     all.sort_by_key(|c| c.issue);
     let first = all.len() - all.len() / HELD_OUT;
-    let found = device::fit(&all[..first]).map_err(FitError::new)?;
+    let found = device::fit(&all[..first])?;
     let built = built(&found)?;
     // From the beginning, so that what is held out meets the device in its state.
     let ours = replay(built, &all);
@@ -103,12 +102,12 @@ pub fn fit_recording(commands: &[Command]) -> Result<RecordedFit, FitError> {
     })
 }
 
-fn built(found: &DeviceFit) -> Result<Box<dyn Device>, FitError> {
+fn built(found: &DeviceFit) -> Result<Box<dyn Device>, Error> {
     let none = |_: &str| Err("no files".to_owned());
     // Open loop: the device may be behind the recorded one.
     let depth = blklab_device::MAX_QUEUE_DEPTH;
     blklab_device::build(DeviceFit::NAME, &found.params, depth, &none)
-        .map_err(|e| FitError::new(e.to_string()))
+        .map_err(|e| Error::new(e.to_string()))
 }
 
 /// How many commands the device had when each was handed over, with it.

@@ -2,7 +2,7 @@
 //! What a trace says about its processes.
 
 use crate::device::{Command, DeviceFit};
-use blklab_types::{BioFlags, Dev, IoPrio, Op, Pid, Span};
+use blklab_types::{BioFlags, Dev, Error, IoPrio, Op, Pid, Span};
 use std::fmt;
 
 /// Most bios of a trace: they are kept in memory, some 120 bytes each.
@@ -50,7 +50,7 @@ impl Recorded {
     ///
     /// # Errors
     /// If the trace shows too few of them from D to C, in a clause.
-    pub fn device(&self) -> Result<DeviceFit, String> {
+    pub fn device(&self) -> Result<DeviceFit, Error> {
         crate::device::fit(&self.commands)
     }
 

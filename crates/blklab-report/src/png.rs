@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Charts as PNG, for mails and programs that draw no SVG.
 
+use blklab_types::Error;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
@@ -16,19 +17,20 @@ const SCALE: f32 = 2.0;
 ///
 /// # Errors
 /// If it has no size, or one that no picture has: in a clause.
-pub fn png(svg: &str) -> Result<Vec<u8>, String> {
+pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     let mut options = Options::default();
     let fonts = options.fontdb_mut();
     fonts.load_font_data(FONT.to_vec());
     fonts.set_sans_serif_family(FAMILY);
-    let tree = Tree::from_str(svg, &options).map_err(|e| e.to_string())?;
+    let tree = Tree::from_str(svg, &options).map_err(|e| Error::new(e.to_string()))?;
     let size = tree.size().to_int_size();
     let side = |n: u32| (n as f32 * SCALE) as u32;
     let (width, height) = (side(size.width()), side(size.height()));
-    let mut picture = Pixmap::new(width, height).ok_or("the picture is too large")?;
+    let mut picture =
+        Pixmap::new(width, height).ok_or_else(|| Error::new("the picture is too large"))?;
     let scale = Transform::from_scale(SCALE, SCALE);
     resvg::render(&tree, scale, &mut picture.as_mut());
-    picture.encode_png().map_err(|e| e.to_string())
+    picture.encode_png().map_err(|e| Error::new(e.to_string()))
 }
 
 #[cfg(test)]

@@ -6,22 +6,23 @@ use blklab_fio::parse::Recording;
 use blklab_fio::replay::trace::{TraceEvent, TraceKind};
 use blklab_formats::blktrace::{BlktraceReader, is_magic};
 use blklab_trace::{Action, Event, Item, Rwbs, TraceSource as _};
+use blklab_types::{Error, ErrorKind};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
 /// Opens a log, whose format is recognised by its first bytes.
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) fn open(path: &Path) -> Result<Recording<'static>, String> {
-    let metadata = path.metadata().map_err(|e| e.to_string())?;
+pub(crate) fn open(path: &Path) -> Result<Recording<'static>, Error> {
+    let metadata = path.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
-        return Err("not a regular file".to_owned());
+        return Err(Error::new("not a regular file"));
     }
-    let file = File::open(path).map_err(|e| e.to_string())?;
+    let file = File::open(path).map_err(unreadable)?;
     let mut input = BufReader::with_capacity(64 * 1024, file);
-    if !is_magic(input.fill_buf().map_err(|e| e.to_string())?) {
+    if !is_magic(input.fill_buf().map_err(unreadable)?) {
         return Ok(Recording::Log(Box::new(input)));
     }
     let name = path.display().to_string();
@@ -31,6 +32,13 @@ pub(crate) fn open(path: &Path) -> Result<Recording<'static>, String> {
     })))
 }
 
+fn unreadable(e: io::Error) -> Error {
+    Error::new(e.to_string()).of_kind(match e.kind() {
+        io::ErrorKind::NotFound => ErrorKind::MissingFile,
+        _ => ErrorKind::BadInput,
+    })
+}
+
 /// The events that a replay is made from.
 struct Events {
     reader: BlktraceReader<BufReader<File>>,
@@ -38,7 +46,7 @@ struct Events {
 }
 
 impl Iterator for Events {
-    type Item = Result<TraceEvent, String>;
+    type Item = Result<TraceEvent, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.over {
@@ -54,11 +62,12 @@ impl Iterator for Events {
                     // A record that is cut off at the end is not missed.
                     let counts = self.reader.counts();
                     let example = counts.examples.first().cloned();
-                    return (counts.damaged > 0).then(|| Err(example.unwrap_or_default()));
+                    return (counts.damaged > 0)
+                        .then(|| Err(Error::new(example.unwrap_or_default())));
                 }
                 Err(e) => {
                     self.over = true;
-                    return Some(Err(e.to_string()));
+                    return Some(Err(Error::new(e.to_string())));
                 }
             }
         }

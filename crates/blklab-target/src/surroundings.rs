@@ -4,6 +4,7 @@
 use crate::recording;
 use blklab_experiment::read_named;
 use blklab_fio::parse::{Recording, Surroundings};
+use blklab_types::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -70,14 +71,14 @@ impl Surroundings for RealSurroundings {
         std::env::var(name).ok()
     }
 
-    fn read(&self, path: &str) -> Result<String, String> {
+    fn read(&self, path: &str) -> Result<String, Error> {
         let file = self.find(path);
-        let text = read_named(&file, INCLUDE_BYTES_MAX).map_err(|e| e.what)?;
+        let text = read_named(&file, INCLUDE_BYTES_MAX)?;
         self.files().push(file);
         Ok(text)
     }
 
-    fn recording(&self, path: &str) -> Result<Recording<'_>, String> {
+    fn recording(&self, path: &str) -> Result<Recording<'_>, Error> {
         let file = self.find(path);
         let recording = recording::open(&file)?;
         self.files().push(file);

@@ -52,7 +52,7 @@ pub struct Error {
     /// Line in it, from 1.
     pub line: Option<usize>,
     /// The key that it is about, as `device.rpm`; empty if none.
-    pub key: String,
+    pub key: Box<str>,
     /// What is wrong, and what would be right.
     pub what: String,
 }
@@ -77,9 +77,16 @@ impl Error {
         Error { kind, ..self }
     }
 
+    /// The same error, with the words that say what it is part of before its line.
+    #[must_use]
+    pub fn within(mut self, whole: &str) -> Error {
+        self.what = format!("{whole}: {}", self.what);
+        self
+    }
+
     /// The same error, about `key` unless it names one already.
     #[must_use]
-    pub fn about(mut self, key: impl Into<String>) -> Error {
+    pub fn about(mut self, key: impl Into<Box<str>>) -> Error {
         if self.key.is_empty() {
             self.key = key.into();
         }
@@ -93,6 +100,13 @@ impl Error {
             self.file = Some(place.file.clone());
             self.line = (place.line > 0).then_some(place.line as usize);
         }
+        self
+    }
+
+    /// The same error, on a line, from 1, unless it names one already.
+    #[must_use]
+    pub fn on_line(mut self, line: Option<u64>) -> Error {
+        self.line = self.line.or(line.and_then(|n| usize::try_from(n).ok()));
         self
     }
 

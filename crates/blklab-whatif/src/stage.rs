@@ -88,14 +88,15 @@ impl<'a> Stage<'a> {
         known: Known<'a>,
         stop: Arc<AtomicBool>,
     ) -> Result<Stage<'a>, String> {
-        let (dev, disk) = known.survey.disk(known.lost)?;
+        let (dev, disk) = known.survey.disk(known.lost).map_err(|e| e.what)?;
         if recorded.dev != dev {
             return Err("its bios and its commands are of different devices".to_owned());
         }
         if !recorded.has_completions() {
             return Err("no C event says when a bio ended".to_owned());
         }
-        let stack = Stack::of_context(known.context, known.scheduler, known.schedulers, disk)?;
+        let stack = Stack::of_context(known.context, known.scheduler, known.schedulers, disk)
+            .map_err(|e| e.what)?;
         let mut experiment = stack.experiment;
         experiment.workload = Workload::Processes(Vec::new());
         let mut assumed = stack.assumed;

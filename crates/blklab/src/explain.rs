@@ -10,6 +10,7 @@ use blklab_analysis::findings::Context;
 use blklab_experiment::Experiment;
 use blklab_explain::{Options, ReEnactment, Stack, candidates};
 use blklab_sched::Schedulers;
+use blklab_types::Error;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -41,7 +42,7 @@ pub enum Outcome {
     /// It was done.
     Done(Box<ReEnacted>),
     /// It cannot be: why, in a clause.
-    Refused(String),
+    Refused(Error),
 }
 
 /// A re-enactment while it is sent its trace; it is taken out in the end, whoever else
@@ -64,7 +65,7 @@ pub fn re_enact<E>(
         Ok(found) => found,
         Err(why) => return Ok(Outcome::Refused(why)),
     };
-    let stacks: Result<Vec<Stack>, String> = match machine {
+    let stacks: Result<Vec<Stack>, Error> = match machine {
         Machine::Simulated(e) => Ok(vec![Stack::of_run(e, request.schedulers)]),
         Machine::Recorded(context, tries) => candidates(context, request.schedulers, tries)
             .and_then(|names| {
@@ -76,7 +77,7 @@ pub fn re_enact<E>(
         Ok(stacks) => stacks,
         Err(why) => return Ok(Outcome::Refused(why)),
     };
-    let attempt = |stack: &Stack, direct: bool| -> Result<Result<ReEnacted, String>, E> {
+    let attempt = |stack: &Stack, direct: bool| -> Result<Result<ReEnacted, Error>, E> {
         let options = Options {
             direct,
             worst: request.worst,
@@ -111,7 +112,7 @@ pub fn re_enact<E>(
     done.sort_by(|a, b| b.fit().total_cmp(&a.fit()));
     let tried: Vec<Tried> = done.iter().map(ReEnacted::as_tried).collect();
     let Some(mut best) = done.into_iter().next() else {
-        return Ok(Outcome::Refused("the kernel has no scheduler".to_owned()));
+        return Ok(Outcome::Refused(Error::new("the kernel has no scheduler")));
     };
     if tried.len() > 1 {
         best.tried = tried;

@@ -12,8 +12,7 @@ use blklab_infer::{Bio, Collector, Marks, Recorded};
 use blklab_sched::Schedulers;
 use blklab_target::{Plan, Sinks};
 use blklab_trace::{Action, Actions, Event, TraceSink, TraceSource as _};
-use blklab_types::Error;
-use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Span, Time};
+use blklab_types::{Dev, Error, Op, Pid, SECTOR_BYTES, Span, Time};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -113,14 +112,13 @@ pub fn shown_stack(
     trace: &Summary,
     context: &Context,
     schedulers: Schedulers,
-) -> Result<ShownStack, String> {
+) -> Result<ShownStack, Error> {
     let device = trace.recorded.device()?;
     let mut context = context.clone();
     let mut assumed = Vec::new();
     let catalogue = blklab_sim::catalogue_with(schedulers);
     let none = blklab_experiment::Workload::Processes(Vec::new());
     let mut usual = Experiment::new("trace", none, &catalogue);
-    let told = |e: &dyn std::fmt::Display| e.to_string();
     let kernel = match context.kernel() {
         Some(kernel) => kernel,
         None => {
@@ -128,8 +126,12 @@ pub fn shown_stack(
             assumed.push(format!(
                 "the kernel is taken to be {kernel}: the newest there is"
             ));
-            context.set("kernel", &kernel).map_err(|e| told(&e))?;
-            context.kernel().ok_or("the kernel is not known")?
+            context
+                .set("kernel", &kernel)
+                .map_err(|e| Error::new(e.to_string()))?;
+            context
+                .kernel()
+                .ok_or_else(|| Error::new("the kernel is not known"))?
         }
     };
     usual.choose_kernel(kernel);

@@ -57,7 +57,7 @@ pub fn stage(
     known: Known<'_>,
     stop: Arc<AtomicBool>,
 ) -> Result<Stage<'_>, String> {
-    let (dev, _) = known.survey.disk(known.lost)?;
+    let (dev, _) = known.survey.disk(known.lost).map_err(|e| e.what)?;
     let recorded = recording.processes.finish(kinds, Some(dev));
     let recorded = recorded.map_err(|e| e.to_string())?;
     let (commands, _) = recording.commands.finish();

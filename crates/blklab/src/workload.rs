@@ -52,6 +52,5 @@ pub fn list(
     visit: impl FnMut(Line<'_>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let state = |name: &str| site.file_state(name);
-    let listed = blklab_fio::workload::list(&text.jobs, limits, state, visit);
-    listed.map_err(|err| Error::new(err.to_string()).at(&err.place))
+    blklab_fio::workload::list(&text.jobs, limits, state, visit)
 }

@@ -173,7 +173,7 @@ impl<'a> Asked<'a> {
                     fit: Some(shown.device),
                     assumed: shown.assumed,
                 },
-                Err(why) => return Ok(Err(why)),
+                Err(e) => return Ok(Err(e.to_string())),
             },
         };
         Ok(Ok(on))

@@ -171,7 +171,7 @@ fn refusal(events: &[Event], lost: u64, joined: bool) -> String {
     if joined {
         survey.new_recording();
     }
-    survey.disk(lost).expect_err("it is refused")
+    survey.disk(lost).expect_err("it is refused").what
 }
 
 #[test]

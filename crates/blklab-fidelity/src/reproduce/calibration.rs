@@ -2,6 +2,7 @@
 //! Parameters that were fitted to published numbers: `studies/calibration.toml`
 //! lists all of them, and tests compare it with the studies.
 
+use blklab_types::Error;
 use serde::{Deserialize, Serialize};
 
 const TEXT: &str = include_str!("../../studies/calibration.toml");
@@ -41,7 +42,8 @@ struct Raw {
 ///
 /// # Errors
 /// If the file is wrong: a fault in blklab.
-pub fn calibration() -> Result<Vec<Parameter>, String> {
-    let raw: Raw = toml::from_str(TEXT).map_err(|e| format!("calibration.toml: {e}"))?;
+pub fn calibration() -> Result<Vec<Parameter>, Error> {
+    let raw: Raw =
+        toml::from_str(TEXT).map_err(|e| Error::new(e.to_string()).in_file("calibration.toml"))?;
     Ok(raw.parameter)
 }

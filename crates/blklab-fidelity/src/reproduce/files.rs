@@ -243,7 +243,7 @@ fn space(study: &str, file: &str) -> Result<Space, String> {
     let text = text(study, file)?;
     let own = || format!("{study}/{file}");
     let path = file.strip_prefix("../").map_or_else(own, str::to_owned);
-    Space::parse(&path, text)
+    Space::parse(&path, text).map_err(|e| e.to_string())
 }
 
 fn from_table<'de, T: Deserialize<'de>>(table: Table) -> Result<T, String> {

@@ -7,6 +7,7 @@
 //! has another of N equal parts of every range, so that few of them cover it.
 
 use crate::causes::Draw;
+use blklab_types::Error;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
@@ -139,8 +140,8 @@ impl Space {
     ///
     /// # Errors
     /// What is wrong with it, in a line.
-    pub fn parse(file: &str, text: &str) -> Result<Space, String> {
-        let located = |what: String| format!("{file}: {what}");
+    pub fn parse(file: &str, text: &str) -> Result<Space, Error> {
+        let located = |what: String| Error::new(what).in_file(file);
         let raw: RawSpace = toml::from_str(text).map_err(|e| located(e.to_string()))?;
         let mut unknowns: Vec<Unknown> = Vec::new();
         for raw in raw.unknown {

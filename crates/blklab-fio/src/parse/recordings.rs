@@ -9,6 +9,7 @@ use crate::job::Job;
 use crate::replay::merge::{Source, merge};
 use crate::replay::{Replay, text, trace};
 use crate::settings::{Dir, Pattern, ReplayOptions};
+use blklab_types::Error;
 use std::sync::Arc;
 
 /// Most traces that are merged, as in fio.
@@ -140,12 +141,12 @@ fn read(job: &Job, logs: &[String], around: &dyn Surroundings) -> Result<Replay,
     let named = |name: &str, why: String| format!("read_iolog={name}: {why}");
     if options.merge_file.is_some() {
         let sources = sources(options, logs, around).map_err(|why| refused(job, why))?;
-        let events = merge(sources).map_err(|why| refused(job, why))?;
+        let events = merge(sources).map_err(|e| refused(job, e.what))?;
         return trace::read(events, &log, options).map_err(at_line);
     }
     let recording = around
         .recording(&log)
-        .map_err(|why| refused(job, named(&log, why)))?;
+        .map_err(|e| refused(job, named(&log, e.what)))?;
     match recording {
         Recording::Log(mut input) => text::read(&mut *input, &log, options),
         Recording::Trace(events) => trace::read(events, &log, options),
@@ -178,8 +179,10 @@ fn sources<'a>(
     let source = |(at, log): (usize, &'a String)| Source {
         open: Box::new(move || match around.recording(log) {
             Ok(Recording::Trace(events)) => Ok(events),
-            Ok(Recording::Log(_)) => Err(format!("read_iolog={log}: only blktraces can be merged")),
-            Err(why) => Err(format!("read_iolog={log}: {why}")),
+            Ok(Recording::Log(_)) => Err(Error::new(format!(
+                "read_iolog={log}: only blktraces can be merged"
+            ))),
+            Err(e) => Err(e.within(&format!("read_iolog={log}"))),
         }),
         percent: number(&options.merge_percents, at, 100),
         rounds: number(&options.merge_rounds, at, 1),

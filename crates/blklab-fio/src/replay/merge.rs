@@ -9,11 +9,12 @@
 //! as the trace.
 
 use super::trace::{TraceEvent, TraceEvents, TraceKind};
+use blklab_types::Error;
 
 /// One of the traces to merge.
 pub struct Source<'a> {
     /// Opens the trace, once per round.
-    pub open: Box<dyn Fn() -> Result<TraceEvents<'a>, String> + 'a>,
+    pub open: Box<dyn Fn() -> Result<TraceEvents<'a>, Error> + 'a>,
     /// Its times are stretched to so many percent.
     pub percent: u64,
     /// How often it is played.
@@ -25,7 +26,7 @@ pub struct Source<'a> {
 ///
 /// # Errors
 /// When a trace cannot be opened.
-pub fn merge<'a>(sources: Vec<Source<'a>>) -> Result<TraceEvents<'a>, String> {
+pub fn merge<'a>(sources: Vec<Source<'a>>) -> Result<TraceEvents<'a>, Error> {
     let mut heads = Vec::with_capacity(sources.len());
     for source in sources {
         let events = (source.open)()?;
@@ -59,7 +60,7 @@ struct Head<'a> {
 
 impl Head<'_> {
     /// Finds the next queued bio, in the next round if this one is over.
-    fn advance(&mut self) -> Result<(), String> {
+    fn advance(&mut self) -> Result<(), Error> {
         loop {
             match self.events.next().transpose()? {
                 Some(event) if event.kind == TraceKind::Queue => {
@@ -99,7 +100,7 @@ struct Merged<'a> {
 }
 
 impl Iterator for Merged<'_> {
-    type Item = Result<TraceEvent, String>;
+    type Item = Result<TraceEvent, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let heads = self.heads.iter_mut();
@@ -167,10 +168,10 @@ mod tests {
         let mut sources = vec![source(&[], 1, 100, 5), source(&[7], 2, 100, 0)];
         assert_eq!(merge(sources).unwrap().count(), 1);
         sources = vec![Source {
-            open: Box::new(|| Err("gone".to_owned())),
+            open: Box::new(|| Err(Error::new("gone"))),
             percent: 100,
             rounds: 1,
         }];
-        assert_eq!(merge(sources).err().as_deref(), Some("gone"));
+        assert_eq!(merge(sources).err(), Some(Error::new("gone")));
     }
 }

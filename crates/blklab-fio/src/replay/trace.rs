@@ -12,6 +12,7 @@ use super::{Builder, Replay, problem};
 use crate::error::Problem;
 use crate::io_op::IoOp;
 use crate::settings::ReplayOptions;
+use blklab_types::Error;
 use std::collections::BTreeMap;
 
 /// Where blktrace's sectors begin.
@@ -55,7 +56,7 @@ pub struct TraceEvent {
 }
 
 /// The events of a trace, or why it cannot be read on.
-pub type TraceEvents<'a> = Box<dyn Iterator<Item = Result<TraceEvent, String>> + 'a>;
+pub type TraceEvents<'a> = Box<dyn Iterator<Item = Result<TraceEvent, Error>> + 'a>;
 
 /// Makes a log of a trace; `log` is its name in messages.
 ///
@@ -75,7 +76,7 @@ pub fn read(
     let mut record: u32 = 0;
     for event in events {
         record = record.saturating_add(1);
-        let event = event.map_err(|message| problem(log, 0, message))?;
+        let event = event.map_err(|e| problem(log, 0, e.what))?;
         reader.depth.event(&event);
         if event.kind == TraceKind::Queue {
             reader.queued(event, record)?;

@@ -13,6 +13,7 @@ use crate::range::{FileRange, Ranges};
 use crate::rng::Rng;
 use crate::seeds::{Seeds, Use};
 use crate::settings::{Distribution, FileService, Generator, PerDir, ZoneMode};
+use blklab_types::Error;
 use std::collections::VecDeque;
 
 /// "Not set" for the start of the last I/O.
@@ -68,7 +69,7 @@ impl Files {
     ///
     /// # Errors
     /// fio's message if a map is too large or a register cannot start.
-    pub(super) fn new(job: &Job, ranges: &Ranges) -> Result<Files, String> {
+    pub(super) fn new(job: &Job, ranges: &Ranges) -> Result<Files, Error> {
         let mut all = Vec::with_capacity(ranges.files.len());
         for (range, name) in ranges.files.iter().zip(&job.files) {
             all.push(File::new(job, *range, name)?);
@@ -302,7 +303,7 @@ impl Files {
 }
 
 impl File {
-    fn new(job: &Job, range: FileRange, name: &str) -> Result<File, String> {
+    fn new(job: &Job, range: FileRange, name: &str) -> Result<File, Error> {
         let mut file = File {
             range,
             offset: range.first,
@@ -324,15 +325,15 @@ impl File {
         let blocks = map_blocks(job, &range);
         if settings.random_generator == Generator::Lfsr {
             let lfsr = Lfsr::new(blocks, job.seeds.seed(Use::Offset))
-                .ok_or("fio: failed initializing LFSR")?;
+                .ok_or_else(|| Error::new("fio: failed initializing LFSR"))?;
             file.lfsr = Some(lfsr);
         } else if !settings.norandommap {
             file.map = RandomMap::new(blocks);
             if file.map.is_none() && !settings.softrandommap {
-                return Err(format!(
+                return Err(Error::new(format!(
                     "fio: failed allocating random map of {blocks} blocks: try the 'norandommap' option or set \
                      'softrandommap'"
-                ));
+                )));
             }
         }
         Ok(file)

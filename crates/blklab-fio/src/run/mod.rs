@@ -62,6 +62,7 @@ use crate::release::Features;
 use crate::rng::Rng;
 use crate::seeds::{Generators, Seeds, Use};
 use crate::settings::{Dir, Generator, PerDir};
+use blklab_types::Error;
 use errors::Errors;
 use files::Files;
 use history::History;
@@ -222,7 +223,7 @@ impl JobRun {
     ///
     /// # Errors
     /// fio's message if its maps or registers cannot be set up.
-    pub fn new(job: Job, ranges: &Ranges) -> Result<JobRun, String> {
+    pub fn new(job: Job, ranges: &Ranges) -> Result<JobRun, Error> {
         let mut job = job;
         let files = Files::new(&job, ranges)?;
         let generators = Generators::new(&job.seeds, &job.settings);

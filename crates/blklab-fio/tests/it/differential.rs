@@ -244,7 +244,7 @@ fn ours(file: &JobFile) -> Result<Vec<(String, Vec<String>)>, String> {
     let mut out = Vec::new();
     for (job, ranges) in file.jobs.iter().zip(&ranges) {
         // fio's log has every attempt, refused ones too.
-        let mut listing = Listing::new(job.clone(), ranges)?;
+        let mut listing = Listing::new(job.clone(), ranges).map_err(|e| e.to_string())?;
         let attempts = std::iter::from_fn(|| {
             loop {
                 if let Step::Issue(io) = listing.next_step()? {

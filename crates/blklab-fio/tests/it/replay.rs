@@ -158,7 +158,7 @@ fn files_that_are_read_are_there_and_others_grow() {
     assert_eq!(sizes, [12288, 0]);
     let small = find_ranges(&job, |_| FileState::Device(10_000));
     assert_eq!(
-        small.unwrap_err(),
+        small.unwrap_err().what,
         "v3:6: the replay reaches byte 12288 of /dev/sda, which has 10000; replay_scale= divides \
          all offsets"
     );

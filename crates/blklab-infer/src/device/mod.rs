@@ -26,7 +26,7 @@ mod quantiles;
 mod tests;
 
 use crate::most_under_way;
-use blklab_types::{Op, Time};
+use blklab_types::{Error, Op, Time};
 use explain::{Explained, Law};
 use std::fmt;
 
@@ -114,7 +114,7 @@ impl fmt::Display for DeviceFit {
 ///
 /// # Errors
 /// If there are too few, in a clause.
-pub fn fit(commands: &[Command]) -> Result<DeviceFit, String> {
+pub fn fit(commands: &[Command]) -> Result<DeviceFit, Error> {
     let mut commands: Vec<Command> = commands
         .iter()
         .filter(|c| c.complete >= c.issue)
@@ -122,10 +122,10 @@ pub fn fit(commands: &[Command]) -> Result<DeviceFit, String> {
         .collect();
     commands.sort_by_key(|c| c.issue);
     if commands.len() < COMMANDS_MIN {
-        return Err(format!(
+        return Err(Error::new(format!(
             "the trace shows {} commands from D to C, too few to know the device by",
             commands.len()
-        ));
+        )));
     }
     let depth = most_under_way(commands.iter().map(|c| [c.issue.0, c.complete.0]));
     let tried = &commands[..commands.len().min(TRIED_MAX)];

@@ -93,7 +93,7 @@ pub(crate) fn set_up(
             None => FileState::Missing,
         };
         let ranges = find_ranges(&job, state).map_err(|e| {
-            let e = e.trim_start_matches(&format!("{}: ", job.name));
+            let e = e.what.trim_start_matches(&format!("{}: ", job.name));
             Error::new(format!("job '{}': {e}", job.name)).at(&job.place)
         })?;
         let write_first = Features::of(job.release).writes_files_first;

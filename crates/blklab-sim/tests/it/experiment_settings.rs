@@ -149,7 +149,7 @@ fn parameters_and_options_are_named_with_their_owner() {
         refused.what,
         "commit_s=0: expected a number from 1 to 3600 s"
     );
-    assert_eq!(refused.key, "filesystem.commit_s");
+    assert_eq!(&*refused.key, "filesystem.commit_s");
 }
 
 #[test]

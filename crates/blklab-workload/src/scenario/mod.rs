@@ -21,7 +21,7 @@ mod text;
 pub use programs::{Cat, Compile, Notification, Program, PvfsBench, PvfsMode, etc_sizes};
 pub use table::ALL;
 
-use blklab_types::shown;
+use blklab_types::{Error, shown};
 use std::fmt;
 
 /// What a parameter takes.
@@ -116,15 +116,15 @@ impl Scenario {
     ///
     /// # Errors
     /// What it takes, in a line.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         let Some(p) = self.spec.parameter(name) else {
             let names: Vec<&str> = self.spec.parameters.iter().map(|p| p.name).collect();
             let names = names.join(", ");
-            return Err(format!(
+            return Err(Error::new(format!(
                 "{} has no parameter '{}'; it has {names}",
                 self.spec.name,
                 shown(name)
-            ));
+            )));
         };
         let fits = match p.kind {
             Kind::Size(low, high) | Kind::Number(low, high) => {
@@ -134,7 +134,11 @@ impl Scenario {
             Kind::Word(words) => words.contains(&value),
         };
         if !fits {
-            return Err(format!("{name}={}: expected {}", shown(value), p.kind));
+            return Err(Error::new(format!(
+                "{name}={}: expected {}",
+                shown(value),
+                p.kind
+            )));
         }
         self.values.retain(|(k, _)| *k != p.name);
         self.values.push((p.name, value.to_owned()));

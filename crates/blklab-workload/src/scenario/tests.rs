@@ -67,7 +67,7 @@ fn values_are_checked() {
         ),
     ] {
         let error = s.set(key, value).unwrap_err();
-        assert!(error.starts_with(says), "{error}");
+        assert!(error.what.starts_with(says), "{error}");
     }
     assert_eq!(Scenario::named("dd+cats"), None);
 }

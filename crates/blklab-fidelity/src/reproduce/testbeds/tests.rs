@@ -86,7 +86,7 @@ fn a_space_says_what_is_wrong_with_it() {
         ),
         ("kind = 3", "unknown field"),
     ] {
-        let error = with(rest).unwrap_err();
+        let error = with(rest).unwrap_err().to_string();
         assert!(
             error.starts_with("s.toml: ") && error.contains(expected),
             "{error}"
