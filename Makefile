@@ -3,13 +3,16 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run test check bench conform fuzz test-docs update-docs man msrv deny package web gallery
+.PHONY: help run quick test check bench conform fuzz test-docs update-docs man msrv deny package web gallery
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
 
 run:            ## the main job: a report of 2009 run again, with two seeds
 	$(BUILD) cargo run --release --bin blklab -- reproduce ltt-2009-ssh --seeds 2 || test $$? = 1
+
+quick:          ## what a change needs at once: lints, unit tests, measured cases
+	$(TEST) scripts/quick.sh
 
 test:           ## formatting, lints, all tests
 	$(TEST) scripts/test.sh
