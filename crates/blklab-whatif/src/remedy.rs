@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a finding's remedies can be tried: the one table of it.
+//! What a finding's remedies come to in the model, or why they cannot be tried.
 
 use crate::change::Change;
 use crate::report::Trial;
-use blklab_analysis::findings::{Context, Finding, Party, Remedy};
+use blklab_analysis::findings::{Act, Context, Finding, Outside, Party, Remedy, Serving};
 use blklab_experiment::Experiment;
 use blklab_infer::{Bio, Recorded, Waiting, most_under_way};
 
 /// Bios in a batch where an application is to submit several at a time.
 const BATCH: u32 = 32;
 
-/// A process that is to keep fewer bios under way keeps this part of them.
+/// What is to be less is divided by this: bios that a process keeps under way, commands,
+/// requests, the length of discards.
 const FEWER: u32 = 8;
+
+/// What is to be more is multiplied by this.
+const MORE: u32 = 4;
+
+/// Discards are not made smaller than this, in bytes.
+const DISCARD_MIN: u32 = 1 << 20;
+
+/// Why a trace does not show what other write-back would do.
+const WRITE_BACK_GIVEN: &str = "how much the page cache writes at a time is given by the trace";
 
 /// What is known of the machine whose findings have remedies.
 pub(crate) struct Facts<'a> {
@@ -31,77 +41,11 @@ struct Known<'a> {
     depth: u32,
     /// Requests that there are.
     nr_requests: u32,
+    scheduler: &'a str,
     /// Whether the kernel is one of a single queue.
     is_old: bool,
     is_rerun: bool,
 }
-
-/// What an action comes to; none if this case has too little for it.
-type Make = fn(&Known<'_>) -> Option<Vec<Change>>;
-
-/// Actions that can be tried: the kind of finding, how the action begins or what it says,
-/// what is changed.
-const ACTIONS: &[(&str, &str, Make)] = &[
-    ("deep-queue", "fewer requests at a time", |k| enough(k)),
-    ("behind-other", "fewer requests at a time in", |k| fewer(k)),
-    ("behind-other", "shares it (bfq)", |_| scheduler("bfq")),
-    ("behind-other", "shares the device by process", |_| {
-        scheduler("bfq")
-    }),
-    ("bfq-queue-merge", "another ioprio", |k| prio(k)),
-    ("missed-merge", "submit in batches", |k| batch(k)),
-    ("missed-merge", "plug around the loop", |k| batch(k)),
-    ("slice", "a higher priority", |k| {
-        let raised = |p: &Party| Change::Prio {
-            process: p.pid.to_string(),
-            level: "0".to_owned(),
-        };
-        Some(k.finding.victims.iter().take(1).map(raised).collect())
-    }),
-    ("reads-behind-writes", "scheduler: ", |k| {
-        scheduler(if k.is_old { "cfq" } else { "mq-deadline" })
-    }),
-    ("reads-behind-writes", "a smaller queue depth", |k| {
-        (k.depth > 1).then(|| vec![set("queue_depth", (k.depth / FEWER).max(1))])
-    }),
-    ("reads-behind-writes", "less write-back at a time", |k| {
-        Some(vec![set("nr_requests", (k.nr_requests / FEWER).max(4))])
-    }),
-    ("no-request-free", "a larger nr_requests", |k| {
-        Some(vec![set("nr_requests", k.nr_requests.saturating_mul(4))])
-    }),
-    ("writes-starved", "a scheduler that bounds", |k| {
-        scheduler(if k.is_old { "deadline" } else { "mq-deadline" })
-    }),
-    ("writes-starved", "fewer reads queued", |k| fewer(k)),
-    ("plug-timer", "submit with the sync flag", |k| {
-        let asynchronous = |p: &Party| Change::Sync {
-            process: p.pid.to_string(),
-        };
-        Some(k.finding.victims.iter().map(asynchronous).collect())
-    }),
-    ("held-back", "try a scheduler that does not idle", |k| {
-        no_idling(k)
-    }),
-    ("idling", "try a scheduler that does not idle", |k| {
-        no_idling(k)
-    }),
-    ("shallow-dispatch", "a scheduler that does not hold", |k| {
-        no_idling(k)
-    }),
-    ("split", "raise the limit that cuts", |k| {
-        let kb = k.context.queue("max_hw_sectors_kb")?;
-        let now = k.context.queue("max_sectors_kb")?;
-        (kb > now).then(|| vec![set("max_sectors_kb", kb as u32)])
-    }),
-    ("cgroup-limit", "raise or remove io.max", |_| None),
-];
-
-/// Why other actions are not tried.
-const NOT_MODELLED: [&str; 2] = [
-    "what the applications would do then is not in the trace",
-    "what the applications would do then is not in the experiment",
-];
 
 fn set(key: &str, value: u32) -> Change {
     Change::Set {
@@ -110,32 +54,21 @@ fn set(key: &str, value: u32) -> Change {
     }
 }
 
-fn scheduler(name: &str) -> Option<Vec<Change>> {
-    Some(vec![Change::Scheduler {
-        name: name.to_owned(),
-    }])
-}
-
-fn no_idling(k: &Known<'_>) -> Option<Vec<Change>> {
-    scheduler(if k.is_old { "deadline" } else { "none" })
-}
-
-fn enough(k: &Known<'_>) -> Option<Vec<Change>> {
-    let figure = |name| {
-        let found = k.finding.figures.iter().find(|(n, ..)| *n == name);
-        found.map(|(_, value, _)| *value)
+/// The scheduler that does so, of kernels with a single queue and with several.
+fn serving(how: Serving, is_old: bool) -> &'static str {
+    let [old, new] = match how {
+        Serving::AtOnce => ["deadline", "none"],
+        Serving::ByPlace | Serving::WritesInTime | Serving::WritesInOrder => {
+            ["deadline", "mq-deadline"]
+        }
+        Serving::ReadsFirst => ["cfq", "mq-deadline"],
+        Serving::ByProcess | Serving::ByStream => ["cfq", "bfq"],
     };
-    let parallel = figure("a request alone")? / figure("time between completions")?.max(1.0);
-    let depth = (2.0 * parallel.max(1.0)).ceil().max(4.0) as u32;
-    let at_depth = |p: &Party| Change::Depth {
-        process: p.pid.to_string(),
-        depth,
-    };
-    Some(k.finding.victims.iter().map(at_depth).collect())
+    if is_old { old } else { new }
 }
 
 /// Those who cause it keep an eighth of what they have under way.
-fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
+fn fewer(k: &Known<'_>) -> Vec<Change> {
     let with_less = |p: &Party| {
         let found = k.recorded.processes.iter().find(|r| r.pid == p.pid)?;
         let depth = match found.waiting {
@@ -151,25 +84,13 @@ fn fewer(k: &Known<'_>) -> Option<Vec<Change>> {
             depth: (depth / FEWER).max(1),
         })
     };
-    let changes: Vec<Change> = k.finding.causes.iter().filter_map(with_less).collect();
-    (!changes.is_empty()).then_some(changes)
+    k.finding.causes.iter().filter_map(with_less).collect()
 }
 
-fn prio(k: &Known<'_>) -> Option<Vec<Change>> {
-    let cause = k.finding.causes.first()?;
-    Some(vec![Change::Prio {
-        process: cause.pid.to_string(),
-        level: "5".to_owned(),
-    }])
-}
-
-fn batch(k: &Known<'_>) -> Option<Vec<Change>> {
-    let batched = |p: &Party| Change::Batch {
-        process: p.pid.to_string(),
-        bios: BATCH,
-    };
-    let changes: Vec<Change> = k.finding.victims.iter().map(batched).collect();
-    (!changes.is_empty()).then_some(changes)
+/// A change of each of some processes.
+fn each(parties: &[Party], change: impl Fn(String) -> Change) -> Vec<Change> {
+    let of_one = |p: &Party| change(p.pid.to_string());
+    parties.iter().map(of_one).collect()
 }
 
 /// Tries changes that were asked for; `compare` makes them and fills in what came of them.
@@ -214,14 +135,16 @@ fn trial(
         recorded: facts.recorded,
         depth,
         nr_requests,
+        scheduler: &e.scheduler,
         is_old: e.kernel.has_single_queue(),
         is_rerun: facts.is_rerun,
     };
     let mut trial = Trial::new(remedy.to_string());
     trial.finding = Some(finding.kind);
+    trial.remedy = Some(remedy.id);
     match changes(remedy, &known) {
         Ok(changes) => {
-            let is_said = matches!(remedy, Remedy::Set { .. }) && changes.len() == 1;
+            let is_said = matches!(remedy.act, Act::Set { .. }) && changes.len() == 1;
             if !is_said {
                 let named = |c| named(facts.recorded, c);
                 trial.changes = changes.iter().map(named).collect();
@@ -251,47 +174,106 @@ fn named(recorded: &Recorded, change: &Change) -> String {
 
 /// What a remedy comes to, or why it is not tried: in a clause.
 fn changes(remedy: &Remedy, k: &Known<'_>) -> Result<Vec<Change>, String> {
-    match remedy {
-        Remedy::Set { key, .. } if key.starts_with("vm.") && !k.is_rerun => {
-            Err("how much the page cache writes at a time is given by the trace".to_owned())
+    let (victims, causes) = (&k.finding.victims, &k.finding.causes);
+    let eighth = |value: u32, least: u32| (value / FEWER).max(least);
+    let changes = match &remedy.act {
+        Act::Set { key, value } => return set_to(key, value, k),
+        Act::Scheduler(how) => {
+            let name = serving(*how, k.is_old).to_owned();
+            if name == k.scheduler {
+                return Err(format!("{name} is the scheduler already"));
+            }
+            vec![Change::Scheduler { name }]
         }
-        Remedy::Set { key, value, .. } => {
-            let change = Change::Set {
-                key: key.clone(),
-                value: value.clone(),
-            };
-            // A scheduler holds no more than there are requests.
-            let needs_requests = key == "queue/scheduler" && k.finding.kind == "missed-merge";
-            let more = needs_requests.then(|| set("nr_requests", (4 * k.depth).max(128)));
-            Ok(std::iter::once(change).chain(more).collect())
+        Act::AtMost(depth) => each(victims, |process| Change::Depth {
+            process,
+            depth: *depth,
+        }),
+        Act::Fewer => fewer(k),
+        Act::Batch => each(victims, |process| Change::Batch {
+            process,
+            bios: BATCH,
+        }),
+        Act::RaisePriority => each(first(victims), |process| Change::Prio {
+            process,
+            level: "0".to_owned(),
+        }),
+        Act::OtherPriority => each(first(causes), |process| Change::Prio {
+            process,
+            level: "5".to_owned(),
+        }),
+        Act::Sync => each(victims, |process| Change::Sync { process }),
+        Act::FewerCommands if k.depth <= 1 => {
+            return Err("the device takes one command at a time as it is".to_owned());
         }
-        Remedy::Kernel { text } | Remedy::Do { text } => {
-            let row = ACTIONS
-                .iter()
-                .find(|(kind, words, _)| *kind == k.finding.kind && text.contains(words));
-            let Some((_, _, make)) = row else {
-                return Err(match remedy {
-                    Remedy::Kernel { .. } => "no patch of the models does it".to_owned(),
-                    _ => NOT_MODELLED[usize::from(k.is_rerun)].to_owned(),
-                });
-            };
-            make(k).filter(|c| !c.is_empty()).ok_or_else(|| {
-                "too little is known: neither trace nor context say what to change".to_owned()
-            })
-        }
+        Act::FewerCommands => vec![set("queue_depth", eighth(k.depth, 1))],
+        Act::FewerRequests => vec![set("nr_requests", eighth(k.nr_requests, 4))],
+        Act::MoreRequests => vec![set("nr_requests", k.nr_requests.saturating_mul(MORE))],
+        Act::LargestRequests => known_limit(k, "max_hw_sectors_kb")
+            .filter(|kb| known_limit(k, "max_sectors_kb").is_some_and(|now| *kb > now))
+            .map(|kb| set("max_sectors_kb", kb))
+            .into_iter()
+            .collect(),
+        Act::SmallerDiscards => known_limit(k, "discard_max_bytes")
+            .map(|bytes| set("discard_max_bytes", eighth(bytes, DISCARD_MIN)))
+            .into_iter()
+            .collect(),
+        Act::LaxerThrottling => known_limit(k, "wbt_lat_usec")
+            .filter(|us| *us > 0)
+            .map(|us| set("wbt_lat_usec", us.saturating_mul(MORE)))
+            .into_iter()
+            .collect(),
+        Act::EarlierWriteBack if !k.is_rerun => return Err(WRITE_BACK_GIVEN.to_owned()),
+        Act::EarlierWriteBack | Act::LooserLimit => Vec::new(),
+        Act::Outside(at) => return Err(outside(*at, k.is_rerun)),
+    };
+    if changes.is_empty() {
+        return Err("too little is known: neither trace nor context say what to change".to_owned());
     }
+    Ok(changes)
+}
+
+/// What a tunable with its value comes to.
+fn set_to(key: &str, value: &str, k: &Known<'_>) -> Result<Vec<Change>, String> {
+    if key.starts_with("vm.") && !k.is_rerun {
+        return Err(WRITE_BACK_GIVEN.to_owned());
+    }
+    if key.starts_with("io.cost.") || key.ends_with(".io.latency") {
+        return Err("the model has no io.cost and no io.latency".to_owned());
+    }
+    let change = Change::Set {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
+    // A scheduler holds no more than there are requests.
+    let needs_requests = key == "queue/scheduler";
+    let more = needs_requests.then(|| set("nr_requests", k.depth.saturating_mul(MORE).max(128)));
+    Ok(std::iter::once(change).chain(more).collect())
+}
+
+/// Why what is done there is not tried.
+fn outside(at: Outside, is_rerun: bool) -> String {
+    let who = match at {
+        Outside::Applications => "the applications",
+        Outside::Storage => "filesystems and arrays",
+        Outside::Machine => "memory, CPUs and drivers",
+        Outside::Device => "the device",
+        Outside::Groups => "control groups",
+        Outside::Kernel => return "no patch of the models does it".to_owned(),
+        Outside::Nowhere => return "it finds out more and changes nothing".to_owned(),
+    };
+    let given = if is_rerun { "experiment" } else { "trace" };
+    format!("what {who} would do then is not in the {given}")
+}
+
+fn first(parties: &[Party]) -> &[Party] {
+    &parties[..parties.len().min(1)]
+}
+
+/// A limit of the queue, if the context gives it.
+fn known_limit(k: &Known<'_>, name: &str) -> Option<u32> {
+    u32::try_from(k.context.queue(name)?).ok()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use blklab_analysis::findings::ALL;
-
-    #[test]
-    fn every_row_is_about_a_kind_that_there_is() {
-        for (kind, words, _) in ACTIONS {
-            assert!(ALL.iter().any(|k| k.name == *kind), "{kind}");
-            assert!(!words.is_empty());
-        }
-    }
-}
+mod tests;

@@ -59,6 +59,9 @@ pub struct Trial {
     /// The kind of finding whose remedy it is; none if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<&'static str>,
+    /// The id of that remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<&'static str>,
     /// Pids of those who suffer from what was found.
     pub suffer: Vec<Pid>,
     /// What to change, in words.
@@ -157,6 +160,7 @@ impl Trial {
     pub(crate) fn new(what: String) -> Trial {
         Trial {
             finding: None,
+            remedy: None,
             suffer: Vec::new(),
             what,
             changes: Vec::new(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a finding says.
 
+use super::remedy::Remedy;
 use crate::names::who;
 use blklab_trace::Event;
 use blklab_types::{Dev, Pid, Time};
@@ -257,64 +258,6 @@ impl Confidence {
     }
 }
 
-/// Something to change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "change", rename_all = "snake_case")]
-pub enum Remedy {
-    /// A tunable, by its path below `/sys/block/DEVICE` or another path of the
-    /// context.
-    Set {
-        /// `queue/iosched/slice_idle`.
-        key: String,
-        /// `0`.
-        value: String,
-        /// What else it does.
-        note: String,
-    },
-    /// What the application or the administrator does.
-    Do {
-        /// In a clause: `submit in batches`.
-        text: String,
-    },
-    /// A change of the kernel.
-    Kernel {
-        /// In a clause.
-        text: String,
-    },
-}
-
-impl Remedy {
-    /// A tunable with its value.
-    pub fn set(key: &str, value: impl fmt::Display, note: &str) -> Remedy {
-        Remedy::Set {
-            key: key.to_owned(),
-            value: value.to_string(),
-            note: note.to_owned(),
-        }
-    }
-
-    /// Something to do.
-    pub fn act(text: impl Into<String>) -> Remedy {
-        Remedy::Do { text: text.into() }
-    }
-
-    /// Something to patch.
-    pub fn kernel(text: impl Into<String>) -> Remedy {
-        Remedy::Kernel { text: text.into() }
-    }
-}
-
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Remedy::Set { key, value, note } if note.is_empty() => write!(f, "{key} = {value}"),
-            Remedy::Set { key, value, note } => write!(f, "{key} = {value}: {note}"),
-            Remedy::Do { text } => f.write_str(text),
-            Remedy::Kernel { text } => write!(f, "kernel: {text}"),
-        }
-    }
-}
-
 /// A time in the largest unit that leaves a figure before the point.
 pub fn time_text(ns: u64) -> String {
     let ns = ns as f64;
@@ -350,12 +293,5 @@ mod tests {
             shown,
             ["7 ns", "1.50 us", "35.0 us", "2.72 ms", "71.0 ms", "1.18 s"]
         );
-    }
-
-    #[test]
-    fn remedies_say_what_to_set() {
-        let set = Remedy::set("queue/iosched/slice_idle", 0, "").to_string();
-        assert_eq!(set, "queue/iosched/slice_idle = 0");
-        assert_eq!(Remedy::kernel("plug").to_string(), "kernel: plug");
     }
 }

@@ -49,6 +49,7 @@ pub mod finding;
 pub mod harm;
 mod judge;
 pub mod kinds;
+pub mod remedy;
 pub mod request;
 pub mod section;
 pub mod slow;
@@ -63,9 +64,10 @@ pub mod whole;
 
 pub use context::{Context, ContextError};
 pub use finding::{
-    Confidence, Evidence, Finding, Instance, Party, Remedy, Weight, counted, parties, time_text,
+    Confidence, Evidence, Finding, Instance, Party, Weight, counted, parties, time_text,
 };
 pub use kinds::ALL;
+pub use remedy::{Act, Outside, Remedy, Serving};
 pub use whole::{Account, DiskSum, Reading, Whole};
 
 use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
@@ -88,6 +90,8 @@ pub struct Kind {
     pub rule: &'static str,
     /// Kinds that are but its symptoms, where the same processes are concerned.
     pub explains: &'static [&'static str],
+    /// What its findings may say is to be changed.
+    pub remedies: &'static [Remedy],
     /// Whether it rests on what the trace does not show, so that lost events make it
     /// doubtful.
     pub rests_on_absence: bool,
@@ -148,6 +152,22 @@ pub struct DiskReport {
     pub words: Vec<String>,
 }
 
+/// All remedies: of each kind of finding, and of the threads that may cause any.
+pub fn remedies() -> impl Iterator<Item = (&'static str, &'static Remedy)> {
+    let of_kinds = ALL
+        .iter()
+        .flat_map(|k| k.remedies.iter().map(|r| (k.name, r)));
+    of_kinds.chain(threads::remedies().map(|r| ("threads", r)))
+}
+
+/// Whether the remedies of a finding are among those of its kind, with all filled in.
+fn is_declared(f: &Finding) -> bool {
+    let is_own = |id| remedies().any(|(of, r)| r.id == id && [f.kind, "threads"].contains(&of));
+    let is_known = ALL.iter().any(|k| k.name == f.kind);
+    let is_it = |r: &Remedy| r.is_complete() && (!is_known || is_own(r.id));
+    f.remedies.iter().all(is_it)
+}
+
 /// Looks for findings in a trace.
 #[derive(Debug)]
 pub struct Search {
@@ -201,6 +221,7 @@ impl Search {
             .collect();
         let mut findings = judge::judge(all, &whole);
         findings.iter_mut().for_each(threads::introduce);
+        debug_assert!(findings.iter().all(is_declared), "{findings:?}");
         let disk = |(dev, sum): (&Dev, &DiskSum)| DiskReport {
             dev: *dev,
             sum: sum.clone(),

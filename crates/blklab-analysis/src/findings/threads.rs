@@ -2,7 +2,8 @@
 //! Kernel threads that do I/O for somebody or something else: what it is for, which the name
 //! alone tells whoever knows it, and what to change about it.
 
-use super::finding::{Finding, Remedy};
+use super::finding::Finding;
+use super::remedy::{Outside, Remedy};
 
 /// Threads of one kind.
 struct Thread {
@@ -13,90 +14,134 @@ struct Thread {
     /// What it does, behind its name.
     does: &'static str,
     /// What to change.
-    change: &'static str,
+    change: Remedy,
 }
 
-const THREADS: [Thread; 11] = [
+static THREADS: [Thread; 11] = [
     // mm/vmscan.c
     Thread {
         begins: "kswapd",
         contains: &[""],
         does: "writes pages out since memory is short: to swap, or files that nobody wrote back \
                in time",
-        change: "less use of memory, or more of it; swap on another device (vm.swappiness says \
+        change: Remedy::outside(
+            "less-memory",
+            Outside::Machine,
+            "less use of memory, or more of it; swap on another device (vm.swappiness says \
                  how soon anonymous memory goes there)",
+        ),
     },
     // drivers/md/md.c
     Thread {
         begins: "md",
         contains: &["_resync", "_recovery", "_reshape", "_check"],
         does: "rebuilds or checks an array",
-        change: "a lower md/sync_speed_max (dev.raid.speed_limit_max), or a check when nobody \
+        change: Remedy::outside(
+            "slower-resync",
+            Outside::Storage,
+            "a lower md/sync_speed_max (dev.raid.speed_limit_max), or a check when nobody \
                  waits",
+        ),
     },
     // fs/ext4/super.c
     Thread {
         begins: "ext4lazyinit",
         contains: &[""],
         does: "initialises the inode tables of a new ext4, once",
-        change: "let it end, mount with noinit_itable meanwhile, or mkfs.ext4 -E \
+        change: Remedy::outside(
+            "no-lazy-initialisation",
+            Outside::Storage,
+            "let it end, mount with noinit_itable meanwhile, or mkfs.ext4 -E \
                  lazy_itable_init=0",
+        ),
     },
     // fs/xfs/xfs_trans_ail.c
     Thread {
         begins: "xfsaild",
         contains: &[""],
         does: "writes metadata of XFS where it belongs, so that its log has room",
-        change: "a larger log (mkfs.xfs -l size=), so that it need not be done in a hurry",
+        change: Remedy::outside(
+            "larger-journal",
+            Outside::Storage,
+            "a larger log (mkfs.xfs -l size=), so that it need not be done in a hurry",
+        ),
     },
     // fs/btrfs/disk-io.c
     Thread {
         begins: "btrfs-transacti",
         contains: &[""],
         does: "commits a transaction of btrfs: all its trees, then the superblocks",
-        change: "fewer changes at a time in a commit (mount option commit=), fewer snapshots",
+        change: Remedy::outside(
+            "fewer-changes-a-commit",
+            Outside::Storage,
+            "fewer changes at a time in a commit (mount option commit=), fewer snapshots",
+        ),
     },
     Thread {
         begins: "btrfs-cleaner",
         contains: &[""],
         does: "frees deleted subvolumes and snapshots of btrfs",
-        change: "delete snapshots when nobody waits, a few at a time",
+        change: Remedy::outside(
+            "delete-snapshots-later",
+            Outside::Applications,
+            "delete snapshots when nobody waits, a few at a time",
+        ),
     },
     // drivers/md/bcache/writeback.c
     Thread {
         begins: "bcache_writebac",
         contains: &[""],
         does: "writes what a cache of bcache holds to the disk behind it",
-        change: "bcache/writeback_percent and writeback_rate_minimum: how much at a time",
+        change: Remedy::outside(
+            "slower-cache-write-back",
+            Outside::Machine,
+            "bcache/writeback_percent and writeback_rate_minimum: how much at a time",
+        ),
     },
     // drivers/md/dm-kcopyd.c
     Thread {
         begins: "k",
         contains: &["kcopyd"],
         does: "copies chunks for a snapshot, a mirror or a thin pool",
-        change: "smaller chunks, or dm-thin in place of old snapshots; throttle of dm_mirror",
+        change: Remedy::outside(
+            "smaller-snapshot-chunks",
+            Outside::Machine,
+            "smaller chunks, or dm-thin in place of old snapshots; throttle of dm_mirror",
+        ),
     },
     // drivers/md/dm-crypt.c
     Thread {
         begins: "dmcrypt_write",
         contains: &[""],
         does: "writes what dm-crypt has encrypted, for all of its users",
-        change: "no_write_workqueue of dm-crypt (from 5.9 on): writers then write themselves, and \
+        change: Remedy::outside(
+            "no-workqueues",
+            Outside::Machine,
+            "no_write_workqueue of dm-crypt (from 5.9 on): writers then write themselves, and \
                  schedulers see whose it is",
+        ),
     },
     // fs/nilfs2/segment.c
     Thread {
         begins: "segctord",
         contains: &[""],
         does: "writes segments of NILFS2",
-        change: "mount option order=relaxed; a cleaner that runs when nobody waits",
+        change: Remedy::outside(
+            "relaxed-order",
+            Outside::Storage,
+            "mount option order=relaxed; a cleaner that runs when nobody waits",
+        ),
     },
     // drivers/block/drbd
     Thread {
         begins: "drbd",
         contains: &[""],
         does: "writes what its peer sent, or synchronises with it",
-        change: "c-max-rate of DRBD, if it is resynchronisation",
+        change: Remedy::outside(
+            "slower-drbd-resync",
+            Outside::Machine,
+            "c-max-rate of DRBD, if it is resynchronisation",
+        ),
     },
 ];
 
@@ -111,6 +156,11 @@ pub(super) fn is_journal(comm: &str) -> bool {
     comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald")
 }
 
+/// What there is to change about them.
+pub(super) fn remedies() -> impl Iterator<Item = &'static Remedy> {
+    THREADS.iter().map(|t| &t.change)
+}
+
 /// Says what the threads do that cause a finding, and what to change about that.
 pub(super) fn introduce(f: &mut Finding) {
     let names = f.causes.iter().filter_map(|p| p.comm.as_deref());
@@ -123,7 +173,7 @@ pub(super) fn introduce(f: &mut Finding) {
             f.how.push(' ');
         }
         f.how += &format!("{name} {}.", thread.does);
-        f.remedies.insert(0, Remedy::act(thread.change));
+        f.remedies.insert(0, thread.change.clone());
     }
 }
 

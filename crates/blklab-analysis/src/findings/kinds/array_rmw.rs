@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::Harm;
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::tasks::Tasks;
 use crate::findings::{
@@ -27,9 +28,23 @@ pub const KIND: Kind = Kind {
            ('raid5 rmw', 'raid5 rcw') while its writes are under way; 2 times or more, and for a \
            quarter of its writes",
     explains: &["misaligned"],
+    remedies: &[WHOLE_STRIPES, OTHER_LAYOUT],
     rests_on_absence: false,
     detector: || Box::new(ArrayRmw::default()),
 };
+
+const WHOLE_STRIPES: Remedy = Remedy::outside(
+    "whole-stripes",
+    Outside::Applications,
+    "write whole stripes: aligned, in multiples of queue/optimal_io_size",
+);
+
+const OTHER_LAYOUT: Remedy = Remedy::outside(
+    "other-layout",
+    Outside::Storage,
+    "a smaller chunk, more of md's stripe cache (md/stripe_cache_size) for sequential \
+     writes, or RAID 10 for small ones",
+);
 
 /// The write follows the read so soon: other members may take longer.
 const SOON_NS: u64 = 20_000_000;
@@ -197,13 +212,7 @@ fn explain(f: &mut Finding) {
              rest of the stripe, are needed."
             .to_owned();
     f.cause = Some("writes that do not fill stripes".to_owned());
-    f.remedies = vec![
-        Remedy::act("write whole stripes: aligned, in multiples of queue/optimal_io_size"),
-        Remedy::act(
-            "a smaller chunk, more of md's stripe cache (md/stripe_cache_size) for sequential \
-             writes, or RAID 10 for small ones",
-        ),
-    ];
+    f.remedies = vec![WHOLE_STRIPES, OTHER_LAYOUT];
 }
 
 /// The bio of an array's user that is under way from before the read until behind the

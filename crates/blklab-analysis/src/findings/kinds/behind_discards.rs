@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_longer, is_most};
 use crate::findings::waits::LONG_FACTOR;
@@ -34,9 +35,22 @@ pub const KIND: Kind = Kind {
         "overtaken",
         "reads-behind-writes",
     ],
+    remedies: &[DISCARD_LATER, SMALLER_DISCARDS],
     rests_on_absence: false,
     detector: || Box::new(BehindDiscards::default()),
 };
+
+const DISCARD_LATER: Remedy = Remedy::outside(
+    "discard-later",
+    Outside::Storage,
+    "fstrim when nobody waits, in place of the mount option discard",
+);
+
+const SMALLER_DISCARDS: Remedy = Remedy::act(
+    "smaller-discards",
+    Act::SmallerDiscards,
+    "a smaller queue/discard_max_bytes, so that other I/O comes between",
+);
 
 /// So many requests beside no discard tell what they take then.
 const APART_MIN: usize = 8;
@@ -167,10 +181,7 @@ impl Sum {
                 "requests while nothing is discarded: how long they take then",
             ),
         }
-        f.remedies = vec![
-            Remedy::act("fstrim when nobody waits, in place of the mount option discard"),
-            Remedy::act("a smaller queue/discard_max_bytes, so that other I/O comes between"),
-        ];
+        f.remedies = vec![DISCARD_LATER, SMALLER_DISCARDS];
         Some(f)
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most};
 use crate::findings::waits::{Ahead, Reason};
@@ -18,9 +19,28 @@ pub const KIND: Kind = Kind {
            for one, and another process has most of those ahead of it, 4 times as many as its \
            own; 20 % of its process's waiting or more",
     explains: &[],
+    remedies: &[FEWER, SHARE_IN_DEVICE, SHARE],
     rests_on_absence: false,
     detector: || Box::new(BehindOther::default()),
 };
+
+const FEWER: Remedy = Remedy::act(
+    "fewer-at-a-time",
+    Act::Fewer,
+    "fewer requests at a time in the process that has many",
+);
+
+const SHARE_IN_DEVICE: Remedy = Remedy::act(
+    "share-with-smaller-depth",
+    Act::Scheduler(Serving::ByProcess),
+    "a smaller queue depth of the device, with a scheduler that shares it (bfq)",
+);
+
+const SHARE: Remedy = Remedy::act(
+    "share-by-process",
+    Act::Scheduler(Serving::ByProcess),
+    "a scheduler that shares the device by process (bfq), other ioprio or io.weight",
+);
 
 #[derive(Debug, Default)]
 struct BehindOther {
@@ -108,18 +128,9 @@ impl Sum {
             f.how += " Most of them came later: the device chooses among those it has (NCQ), and \
                       passes these over.";
         }
-        f.remedies.push(Remedy::act(
-            "fewer requests at a time in the process that has many",
-        ));
-        f.remedies.push(if in_device {
-            Remedy::act(
-                "a smaller queue depth of the device, with a scheduler that shares it (bfq)",
-            )
-        } else {
-            Remedy::act(
-                "a scheduler that shares the device by process (bfq), other ioprio or io.weight",
-            )
-        });
+        f.remedies.push(FEWER);
+        f.remedies
+            .push(if in_device { SHARE_IN_DEVICE } else { SHARE });
         f.figures = vec![("requests ahead of each", each as f64, "")];
         Some(f)
     }

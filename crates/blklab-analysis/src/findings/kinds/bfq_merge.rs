@@ -10,6 +10,7 @@
 
 use super::behind_other::{Sum, each};
 use crate::findings::harm::of_disks;
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Kind, Remedy, Whole, time_text,
@@ -25,9 +26,22 @@ pub const KIND: Kind = Kind {
     rule: "as behind-other, and BFQ says in a message that it merges queues ('merging with \
            queue', 'scheduling merge with queue')",
     explains: &["behind-other", "slice"],
+    remedies: &[KEEP_APART, START_APART],
     rests_on_absence: false,
     detector: || Box::new(BfqMerge::default()),
 };
+
+const KEEP_APART: Remedy = Remedy::act(
+    "other-priority",
+    Act::OtherPriority,
+    "keep them apart: another ioprio or another control group for one of them",
+);
+
+const START_APART: Remedy = Remedy::outside(
+    "start-apart",
+    Outside::Applications,
+    "start them further apart than 180 ms",
+);
 
 /// What BFQ says of it.
 const SAYINGS: [&str; 2] = ["merging with queue", "scheduling merge with"];
@@ -121,12 +135,7 @@ impl Detector for BfqMerge {
             for instance in [&mut f.first, &mut f.worst].into_iter().flatten() {
                 instance.evidence.splice(0..0, messages.iter().cloned());
             }
-            f.remedies = vec![
-                Remedy::act(
-                    "keep them apart: another ioprio or another control group for one of them",
-                ),
-                Remedy::act("start them further apart than 180 ms"),
-            ];
+            f.remedies = vec![KEEP_APART, START_APART];
             f.figures = vec![
                 ("messages of merges", *count as f64, ""),
                 ("requests ahead of each", ahead as f64, ""),

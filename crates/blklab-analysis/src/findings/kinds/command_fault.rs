@@ -7,6 +7,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{CommandTry, Fault, Spell, What};
 use crate::findings::{
@@ -24,9 +25,24 @@ pub const KIND: Kind = Kind {
            request takes 1 ms or more beyond what one takes alone, and that is 20 % of its \
            process's waiting or more",
     explains: &["device-slow", "rate-capped"],
+    remedies: &[READ_LOGS, EARLIER_ABORT],
     rests_on_absence: false,
     detector: || Box::new(CommandFaults::default()),
 };
+
+const READ_LOGS: Remedy = Remedy::outside(
+    "read-logs",
+    Outside::Nowhere,
+    "look into the kernel's log and the device's own (smartctl -x, nvme error-log): cable, \
+     controller, medium or path",
+);
+
+const EARLIER_ABORT: Remedy = Remedy::outside(
+    "earlier-abort",
+    Outside::Machine,
+    "device/timeout says after how many seconds a command is aborted: lower where \
+     another path or mirror can answer",
+);
 
 /// A try that costs less delays nobody.
 const SLOW_NS: u64 = 1_000_000;
@@ -141,15 +157,9 @@ impl Sum {
         f.cause = Some("the device, or the way to it".to_owned());
         // The size of a logical block is not in the events: another request may begin there.
         f.confidence = Confidence::Likely;
-        f.remedies = vec![Remedy::act(
-            "look into the kernel's log and the device's own (smartctl -x, nvme error-log): cable, \
-             controller, medium or path",
-        )];
+        f.remedies = vec![READ_LOGS];
         if self.timeouts > 0 {
-            f.remedies.push(Remedy::act(
-                "device/timeout says after how many seconds a command is aborted: lower where \
-                 another path or mirror can answer",
-            ));
+            f.remedies.push(EARLIER_ABORT);
         }
         Some(f)
     }

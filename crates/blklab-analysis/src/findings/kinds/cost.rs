@@ -8,6 +8,7 @@
 
 use crate::findings::disk::Disk;
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Cost, CostSaid, Spell, What};
 use crate::findings::{
@@ -26,9 +27,36 @@ pub const KIND: Kind = Kind {
            says that groups are short of their share or lag, or that the device is slowed down \
            (vrate below 100 %); 20 % of its process's waiting or more",
     explains: &["no-request-free", "cgroup-latency"],
+    remedies: &[LARGER_WEIGHT, LOOSER_QOS, TRUE_MODEL, NO_COST],
     rests_on_absence: false,
     detector: || Box::new(Costs::default()),
 };
+
+const LARGER_WEIGHT: Remedy = Remedy::outside(
+    "larger-weight",
+    Outside::Groups,
+    "a larger io.weight of its group",
+);
+
+const LOOSER_QOS: Remedy = Remedy::outside(
+    "looser-qos",
+    Outside::Groups,
+    "looser rlat and wlat, or a larger min, in io.cost.qos: it slows the device down \
+     to keep its latency",
+);
+
+const TRUE_MODEL: Remedy = Remedy::outside(
+    "true-cost-model",
+    Outside::Groups,
+    "an io.cost.model that says what the device really does",
+);
+
+const NO_COST: Remedy = Remedy::set(
+    "no-cost-control",
+    "io.cost.qos",
+    "enable=0",
+    "groups have no shares of the device by weight then",
+);
 
 #[derive(Debug, Default)]
 struct Costs {
@@ -198,20 +226,13 @@ impl Sum {
                 time_text(ns)
             );
         }
-        f.remedies = vec![Remedy::act("a larger io.weight of its group")];
+        f.remedies = vec![LARGER_WEIGHT];
         f.remedies.push(if permille < 1000 {
-            Remedy::act(
-                "looser rlat and wlat, or a larger min, in io.cost.qos: it slows the device down \
-                 to keep its latency",
-            )
+            LOOSER_QOS
         } else {
-            Remedy::act("an io.cost.model that says what the device really does")
+            TRUE_MODEL
         });
-        f.remedies.push(Remedy::Set {
-            key: "io.cost.qos".to_owned(),
-            value: "enable=0".to_owned(),
-            note: "groups have no shares of the device by weight then".to_owned(),
-        });
+        f.remedies.push(NO_COST);
         Some(f)
     }
 }

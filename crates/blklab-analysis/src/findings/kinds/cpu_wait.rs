@@ -5,6 +5,7 @@
 //! request, which wakes it, and the `sched_switch` to it others run.
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{OffCpu, Spell, What};
 use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
@@ -19,9 +20,23 @@ pub const KIND: Kind = Kind {
     rule: "a task is woken (sched_wakeup) at most 1 ms after a C of its own, and sched_switch lets \
            it run 1 ms later or more, 3 times or more and for 20 % of its waiting for I/O in all",
     explains: &[],
+    remedies: &[MORE_CPU, FEWER_TASKS],
     rests_on_absence: false,
     detector: || Box::new(CpuWait::default()),
 };
+
+const MORE_CPU: Remedy = Remedy::outside(
+    "more-cpu",
+    Outside::Machine,
+    "a higher priority (nice, chrt) or CPUs of its own (taskset, cpuset) for whoever \
+     waits",
+);
+
+const FEWER_TASKS: Remedy = Remedy::outside(
+    "fewer-tasks",
+    Outside::Machine,
+    "fewer or nicer tasks that compute on the same CPUs",
+);
 
 /// Who runs sooner did not wait.
 const SLOW_NS: u64 = 1_000_000;
@@ -126,13 +141,7 @@ impl Sum {
             "This is no latency of the device or the block layer: the process is awake, and its \
                  CPU runs something else."
                 .to_owned();
-        f.remedies = vec![
-            Remedy::act(
-                "a higher priority (nice, chrt) or CPUs of its own (taskset, cpuset) for whoever \
-                 waits",
-            ),
-            Remedy::act("fewer or nicer tasks that compute on the same CPUs"),
-        ];
+        f.remedies = vec![MORE_CPU, FEWER_TASKS];
         Some(f)
     }
 }

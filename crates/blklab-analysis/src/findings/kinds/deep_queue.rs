@@ -7,6 +7,7 @@
 
 use crate::findings::disk::Disk;
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Act;
 use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most};
 use crate::findings::waits::Reason;
@@ -25,9 +26,17 @@ pub const KIND: Kind = Kind {
            many of each of several), there are 4 of them or more on average, and \
            that is 20 % of the process's waiting or more",
     explains: &[],
+    remedies: &[ENOUGH],
     rests_on_absence: false,
     detector: || Box::new(DeepQueue::default()),
 };
+
+const ENOUGH: Remedy = Remedy::act(
+    "enough-at-a-time",
+    Act::AtMost(0),
+    "fewer requests at a time if latency counts: about {} give the same throughput \
+     (iodepth, threads, or nr_requests and queue_depth of the device)",
+);
 
 /// Requests queued on average, below which a queue is not deep.
 const DEPTH_MIN: u64 = 4;
@@ -128,11 +137,11 @@ impl Sum {
                 "few requests came to an idle device: what one takes alone is their shortest time",
             );
         }
-        let enough = (2.0 * parallel).ceil().max(4.0) as u64;
-        f.remedies = vec![Remedy::act(format!(
-            "fewer requests at a time if latency counts: about {enough} give the same throughput \
-             (iodepth, threads, or nr_requests and queue_depth of the device)"
-        ))];
+        let enough = (2.0 * parallel).ceil().max(4.0) as u32;
+        f.remedies = vec![Remedy {
+            act: Act::AtMost(enough),
+            ..ENOUGH.of(enough)
+        }];
         f.figures = vec![
             ("requests queued", depth as f64, ""),
             ("time between completions", interval as f64, "ns"),

@@ -8,6 +8,7 @@
 
 use crate::findings::disk::Request;
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
@@ -22,9 +23,16 @@ pub const KIND: Kind = Kind {
     rule: "a read of 4 KiB or less ends, and within 1 ms its process queues one read that ends \
            where it begins and one that begins where it ends",
     explains: &["missed-merge"],
+    remedies: &[SUBMIT_FIRST],
     rests_on_absence: false,
     detector: || Box::new(DependentReads::default()),
 };
+
+const SUBMIT_FIRST: Remedy = Remedy::kernel(
+    "submit-before-next-map",
+    Act::Outside(Outside::Kernel),
+    "submit what is mapped before reading the next block of the map (or read it ahead)",
+);
 
 const SMALL_SECTORS: u64 = 8;
 const NEAR_NS: u64 = 1_000_000;
@@ -115,9 +123,7 @@ impl Detector for DependentReads {
                 Confidence::Likely,
                 "the filesystem's own events, which show that the small read is the file's map",
             );
-            f.remedies = vec![Remedy::kernel(
-                "submit what is mapped before reading the next block of the map (or read it ahead)",
-            )];
+            f.remedies = vec![SUBMIT_FIRST];
             Some(f)
         })
     }

@@ -4,6 +4,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, LONG_NS, of_disks};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::sums::{is_longer, is_most};
 use crate::findings::waits::{LONG_FACTOR, Reason};
@@ -26,6 +27,7 @@ pub const SLOW: Kind = Kind {
            itself for 100 ms or more and 20 times the shortest, or the only one; 20 % of its \
            process's waiting or more",
     explains: &["behind-other", "deep-queue"],
+    remedies: &[FEWER_COMMANDS, READ_LOGS, FREE_SPACE],
     rests_on_absence: false,
     detector: || Box::new(Slow::new(false)),
 };
@@ -44,9 +46,40 @@ pub const CAPPED: Kind = Kind {
         "reads-behind-writes",
         "writes-starved",
     ],
+    remedies: &[LARGER_LIMIT, FEWER_OR_LARGER],
     rests_on_absence: false,
     detector: || Box::new(Slow::new(true)),
 };
+
+const LARGER_LIMIT: Remedy = Remedy::outside(
+    "larger-limit",
+    Outside::Device,
+    "a larger limit of the disk (IOPS, bandwidth, instance size)",
+);
+
+const FEWER_OR_LARGER: Remedy = Remedy::outside(
+    "fewer-or-larger",
+    Outside::Applications,
+    "fewer or larger I/Os, so that the limit is not reached",
+);
+
+const FEWER_COMMANDS: Remedy = Remedy::act(
+    "fewer-commands",
+    Act::FewerCommands,
+    "a smaller queue depth of the device, so that the scheduler chooses",
+);
+
+const READ_LOGS: Remedy = Remedy::outside(
+    "read-logs",
+    Outside::Nowhere,
+    "look at the device's health and the kernel's log",
+);
+
+const FREE_SPACE: Remedy = Remedy::outside(
+    "free-space",
+    Outside::Device,
+    "free space and discards on flash, so that it has less to clean up",
+);
 
 /// A single request that takes less is not worth a word.
 const SLOW_NS: u64 = 10_000_000;
@@ -287,10 +320,7 @@ impl Sum {
                 Confidence::Likely,
                 "the disk's limit, and a longer series: a limit shows as a constant rate",
             );
-            f.remedies = vec![
-                Remedy::act("a larger limit of the disk (IOPS, bandwidth, instance size)"),
-                Remedy::act("fewer or larger I/Os, so that the limit is not reached"),
-            ];
+            f.remedies = vec![LARGER_LIMIT, FEWER_OR_LARGER];
         } else {
             let alone = whole.disk(dev).alone_ns.iter().flatten().max().copied();
             let alone = alone
@@ -346,14 +376,9 @@ impl Sum {
                 );
             }
             if self.passed_by >= PASSED_MIN * n {
-                f.remedies.push(Remedy::act(
-                    "a smaller queue depth of the device, so that the scheduler chooses",
-                ));
+                f.remedies.push(FEWER_COMMANDS);
             }
-            f.remedies.extend([
-                Remedy::act("look at the device's health and the kernel's log"),
-                Remedy::act("free space and discards on flash, so that it has less to clean up"),
-            ]);
+            f.remedies.extend([READ_LOGS, FREE_SPACE]);
         }
         f.figures = vec![("median at the device", median as f64, "ns")];
         Some(f)

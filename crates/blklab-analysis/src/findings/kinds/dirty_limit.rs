@@ -7,6 +7,7 @@
 //! the device can do. Who writes little waits for the others.
 
 use crate::findings::harm::{Harm, of_disks, parties};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::spells::What;
 use crate::findings::sums::{add, percent, total};
@@ -24,9 +25,30 @@ pub const KIND: Kind = Kind {
            the time from its first to its last; who dirties less than 20 % of the pages waits for \
            the others, else it is the process's own choice",
     explains: &[],
+    remedies: &[DIRECT_IO, OWN_GROUP, EARLIER_WRITE_BACK],
     rests_on_absence: false,
     detector: || Box::new(DirtyLimit::default()),
 };
+
+const DIRECT_IO: Remedy = Remedy::outside(
+    "direct-io",
+    Outside::Applications,
+    "nothing makes the device faster; vm.dirty_ratio higher only lets a burst end sooner, \
+     direct I/O leaves memory to others",
+);
+
+const OWN_GROUP: Remedy = Remedy::outside(
+    "own-group",
+    Outside::Groups,
+    "a control group of its own, with memory.high or io.max, for {}: then the limit is its own",
+);
+
+const EARLIER_WRITE_BACK: Remedy = Remedy::act(
+    "earlier-write-back",
+    Act::EarlierWriteBack,
+    "a lower vm.dirty_background_bytes, so that write-back begins before anybody is \
+     held back",
+);
 
 /// Who pauses for less in all is not held back.
 const TOTAL_MIN_NS: u64 = 100_000_000;
@@ -122,27 +144,14 @@ fn finding(writers: &BTreeMap<Pid, Writer>, dev: Dev, whole: &Whole<'_>) -> Opti
                  the device."
                 .to_owned();
         f.cause = Some("its own writes: what the device can take".to_owned());
-        f.remedies = vec![Remedy::act(
-            "nothing makes the device faster; vm.dirty_ratio higher only lets a burst end sooner, \
-             direct I/O leaves memory to others",
-        )];
+        f.remedies = vec![DIRECT_IO];
     } else {
         f.causes = parties(&causes.collect(), whole);
         f.how = format!(
             "{} dirties most pages; the limit is for all who write to the device.",
             f.cause_names()
         );
-        f.remedies = vec![
-            Remedy::act(format!(
-                "a control group of its own, with memory.high or io.max, for {}: then the limit is \
-                 its own",
-                f.cause_names()
-            )),
-            Remedy::act(
-                "a lower vm.dirty_background_bytes, so that write-back begins before anybody is \
-                 held back",
-            ),
-        ];
+        f.remedies = vec![OWN_GROUP.of(f.cause_names()), EARLIER_WRITE_BACK];
     }
     Some(f)
 }

@@ -3,6 +3,7 @@
 //! as long for a small one as for a large one.
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
 use blklab_trace::{Action, Rwbs};
@@ -16,9 +17,23 @@ pub const KIND: Kind = Kind {
     rule: "8 discards or more, half of them at most 1 MiB away from the one before, in steps of one \
            length; or 64 or more, a quarter of them of 64 KiB or less",
     explains: &["misaligned"],
+    remedies: &[LARGE_RANGES, WHOLE_RANGES],
     rests_on_absence: false,
     detector: || Box::new(Discards::default()),
 };
+
+const LARGE_RANGES: Remedy = Remedy::outside(
+    "large-discards",
+    Outside::Storage,
+    "discard large ranges only (fstrim --minimum, no mount option discard)",
+);
+
+const WHOLE_RANGES: Remedy = Remedy::kernel(
+    "whole-ranges-down",
+    Act::Outside(Outside::Kernel),
+    "arrays and filesystems that cut discards at their chunks or extents should hand \
+     whole ranges down",
+);
 
 /// A discard of this length or less is small.
 const SMALL_SECTORS: u64 = 128;
@@ -151,13 +166,7 @@ impl Sum {
                     .to_owned(),
             );
         }
-        f.remedies = vec![
-            Remedy::act("discard large ranges only (fstrim --minimum, no mount option discard)"),
-            Remedy::kernel(
-                "arrays and filesystems that cut discards at their chunks or extents should hand \
-                 whole ranges down",
-            ),
-        ];
+        f.remedies = vec![LARGE_RANGES, WHOLE_RANGES];
         Some(f)
     }
 }

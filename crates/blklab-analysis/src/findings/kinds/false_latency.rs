@@ -4,6 +4,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
@@ -19,6 +20,7 @@ pub const FALSE_LATENCY: Kind = Kind {
     rule: "a request has a D and no C, and later comes a C at its sector with another direction \
            that fits no request",
     explains: &["never-completed"],
+    remedies: &[LARGER_BUFFERS],
     rests_on_absence: false,
     detector: || Box::new(FalseLatency::default()),
 };
@@ -31,9 +33,22 @@ pub const NEVER_COMPLETED: Kind = Kind {
            later have ended, the last of them 1 s or more after its D, or 3 of them, the last 30 s \
            or more after it, in a trace from which nothing is known to be missing",
     explains: &[],
+    remedies: &[READ_LOGS],
     rests_on_absence: true,
     detector: || Box::new(NeverCompleted::default()),
 };
+
+const LARGER_BUFFERS: Remedy = Remedy::outside(
+    "larger-buffers",
+    Outside::Nowhere,
+    "record with larger buffers (blktrace -b, buffer_size_kb)",
+);
+
+const READ_LOGS: Remedy = Remedy::outside(
+    "read-logs",
+    Outside::Nowhere,
+    "the kernel's log: timeouts, resets, lost interrupts",
+);
 
 /// So many that went to the device later have ended.
 const LATER_MIN: usize = 100;
@@ -109,9 +124,7 @@ impl Detector for FalseLatency {
                 .to_owned();
             f.missing
                 .push("how many events the recorder lost (overruns of its buffer)".to_owned());
-            f.remedies = vec![Remedy::act(
-                "record with larger buffers (blktrace -b, buffer_size_kb)",
-            )];
+            f.remedies = vec![LARGER_BUFFERS];
             Some(f)
         })
     }
@@ -187,9 +200,7 @@ impl Detector for NeverCompleted {
                 Confidence::Possible,
                 "whether the recorder lost the completion",
             );
-            f.remedies = vec![Remedy::act(
-                "the kernel's log: timeouts, resets, lost interrupts",
-            )];
+            f.remedies = vec![READ_LOGS];
             Some(f)
         })
     }

@@ -9,6 +9,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, total};
 use crate::findings::threads::is_journal;
@@ -29,9 +30,30 @@ pub const KIND: Kind = Kind {
            ended, 3 times or more and in half of its pauses, one that queues a flush without \
            data, or one whose request is at the device meanwhile",
     explains: &["deep-queue", "behind-other", "device-slow", "journal-chain"],
+    remedies: &[FEWER_FSYNCS, WRITE_THROUGH, OTHER_JOURNAL],
     rests_on_absence: false,
     detector: || Box::new(Flushes::default()),
 };
+
+const FEWER_FSYNCS: Remedy = Remedy::outside(
+    "fewer-fsyncs",
+    Outside::Applications,
+    "commit less often: several writes before an fsync, group commit, one fsync for many \
+     files",
+);
+
+const WRITE_THROUGH: Remedy = Remedy::set(
+    "write-through",
+    "queue/write_cache",
+    "write through",
+    "only if the cache survives a loss of power: no flush is sent then",
+);
+
+const OTHER_JOURNAL: Remedy = Remedy::outside(
+    "journal-elsewhere",
+    Outside::Storage,
+    "the journal on a device with a protected cache (external journal, logdev)",
+);
 
 /// A flush that takes less is none that anybody waits for.
 pub const SLOW_NS: u64 = 1_000_000;
@@ -387,23 +409,14 @@ impl Sum {
 }
 
 fn remedies(f: &mut Finding, context: &Context) {
-    f.remedies.push(Remedy::act(
-        "commit less often: several writes before an fsync, group commit, one fsync for many \
-         files",
-    ));
+    f.remedies.push(FEWER_FSYNCS);
     match context.has_write_cache() {
-        Some(true) => f.remedies.push(Remedy::set(
-            "queue/write_cache",
-            "write through",
-            "only if the cache survives a loss of power: no flush is sent then",
-        )),
+        Some(true) => f.remedies.push(WRITE_THROUGH),
         Some(false) => f.doubt(
             Confidence::Likely,
             "the queue says that the device has no write cache, yet it gets flushes",
         ),
         None => f.missing.push("queue/write_cache of the device".to_owned()),
     }
-    f.remedies.push(Remedy::act(
-        "the journal on a device with a protected cache (external journal, logdev)",
-    ));
+    f.remedies.push(OTHER_JOURNAL);
 }

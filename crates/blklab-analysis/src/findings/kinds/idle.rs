@@ -9,6 +9,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_longer};
 use crate::findings::{
@@ -27,6 +28,7 @@ pub const IDLING: Kind = Kind {
            device was idle since a request of a process ended, and its next request comes \
            first, or the scheduler is one that idles (cfq, bfq, anticipatory)",
     explains: &["held-back", "slice", "behind-other"],
+    remedies: &[NO_IDLING, DEEPER_READS, NO_ANTICIPATION],
     rests_on_absence: true,
     detector: || Box::new(Idle::new(Why::Idling)),
 };
@@ -38,6 +40,7 @@ pub const PLUG_TIMER: Kind = Kind {
     rule: "a request waits from I to D for 1 ms or more while the device has nothing to do, and \
            an unplug by the timer (UT) ends it",
     explains: &[],
+    remedies: &[SYNC, NEWER_KERNEL],
     rests_on_absence: true,
     detector: || Box::new(Idle::new(Why::PlugTimer)),
 };
@@ -50,9 +53,49 @@ pub const HELD_BACK: Kind = Kind {
            under a scheduler that does not idle or that is not known; of one from which no \
            C or D comes for 20 ms at the beginning of a trace the same is assumed",
     explains: &[],
+    remedies: &[NO_IDLING_SCHEDULER],
     rests_on_absence: true,
     detector: || Box::new(Idle::new(Why::Unknown)),
 };
+
+const NO_IDLING: Remedy = Remedy::set(
+    "no-idling",
+    "queue/iosched/slice_idle",
+    "0",
+    "no idling; less throughput of sequential readers on a disk that rotates",
+);
+
+const DEEPER_READS: Remedy = Remedy::outside(
+    "deeper-reads",
+    Outside::Applications,
+    "deeper or larger reads in the process that thinks between its requests",
+);
+
+const SYNC: Remedy = Remedy::act(
+    "sync-flag",
+    Act::Sync,
+    "submit with the sync flag, which unplugs, or several at a time",
+);
+
+const NEWER_KERNEL: Remedy = Remedy::kernel(
+    "newer-kernel",
+    Act::Outside(Outside::Kernel),
+    "2.6.39 and later plug per task and have no timer",
+);
+
+const NO_IDLING_SCHEDULER: Remedy = Remedy::act(
+    "scheduler-without-idling",
+    Act::Scheduler(Serving::AtOnce),
+    "try a scheduler that does not idle (deadline, mq-deadline, none), or slice_idle=0 \
+     with CFQ and BFQ",
+);
+
+const NO_ANTICIPATION: Remedy = Remedy::set(
+    "no-anticipation",
+    "queue/iosched/antic_expire",
+    "0",
+    "no idling; less throughput of sequential readers on a disk that rotates",
+);
 
 /// Less on an idle device is what it takes to run a queue.
 pub const IDLE_NS: u64 = 1_000_000;
@@ -342,33 +385,23 @@ impl Sum {
              in {} of {} pauses.",
             self.fulfilled, self.pauses
         );
-        let tunable = match scheduler {
-            Some("anticipatory") => "antic_expire",
-            _ => "slice_idle",
-        };
-        f.remedies.push(Remedy::set(
-            &format!("queue/iosched/{tunable}"),
-            0,
-            "no idling; less throughput of sequential readers on a disk that rotates",
-        ));
+        f.remedies.push(match scheduler {
+            Some("anticipatory") => NO_ANTICIPATION,
+            _ => NO_IDLING,
+        });
         if scheduler.is_none() {
             f.doubt(
                 Confidence::Likely,
                 "which scheduler it is; it behaves as CFQ or BFQ do",
             );
         }
-        f.remedies.push(Remedy::act(
-            "deeper or larger reads in the process that thinks between its requests",
-        ));
+        f.remedies.push(DEEPER_READS);
     }
 }
 
 fn plug_timer(f: &mut Finding) {
     f.how = "Nobody unplugged the queue: the timer did, 3 ms after it was plugged.".to_owned();
-    f.remedies = vec![
-        Remedy::act("submit with the sync flag, which unplugs, or several at a time"),
-        Remedy::kernel("2.6.39 and later plug per task and have no timer"),
-    ];
+    f.remedies = vec![SYNC, NEWER_KERNEL];
 }
 
 fn unknown(f: &mut Finding, whole: &Whole<'_>) {
@@ -389,10 +422,7 @@ fn unknown(f: &mut Finding, whole: &Whole<'_>) {
     f.how = how;
     f.missing.push(missing.to_owned());
     if whole.scheduler(f.dev).is_none() {
-        f.remedies.push(Remedy::act(
-            "try a scheduler that does not idle (deadline, mq-deadline, none), or slice_idle=0 \
-             with CFQ and BFQ",
-        ));
+        f.remedies.push(NO_IDLING_SCHEDULER);
     }
     if whole.disk(f.dev).nr(Action::Complete) == 0 {
         f.doubt(

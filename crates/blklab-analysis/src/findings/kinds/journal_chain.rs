@@ -5,6 +5,7 @@
 use super::flush;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, percent};
 use crate::findings::tasks::Tasks;
@@ -23,9 +24,29 @@ pub const KIND: Kind = Kind {
            write of another process ends, that write took 1 ms or more at the device, and that is \
            20 % of the process's waiting or more",
     explains: &[],
+    remedies: &[FEWER_FSYNCS, ALLOCATED, OTHER_JOURNAL],
     rests_on_absence: false,
     detector: || Box::new(JournalChain::default()),
 };
+
+const FEWER_FSYNCS: Remedy = Remedy::outside(
+    "fewer-fsyncs",
+    Outside::Applications,
+    "fewer fsyncs: group commits, several writes before each",
+);
+
+const ALLOCATED: Remedy = Remedy::outside(
+    "allocated-blocks",
+    Outside::Applications,
+    "write into allocated blocks (no change of the map: fdatasync, \
+     fallocate), so that the journal has nothing to write",
+);
+
+const OTHER_JOURNAL: Remedy = Remedy::outside(
+    "journal-elsewhere",
+    Outside::Storage,
+    "the journal on another device, or one with a protected cache",
+);
 
 /// The journal's thread begins so soon after what it waits for.
 const SOON_NS: u64 = 200_000;
@@ -85,14 +106,7 @@ impl Detector for JournalChain {
                     },
                 );
             }
-            f.remedies = vec![
-                Remedy::act("fewer fsyncs: group commits, several writes before each"),
-                Remedy::act(
-                    "write into allocated blocks (no change of the map: fdatasync, \
-                             fallocate), so that the journal has nothing to write",
-                ),
-                Remedy::act("the journal on another device, or one with a protected cache"),
-            ];
+            f.remedies = vec![FEWER_FSYNCS, ALLOCATED, OTHER_JOURNAL];
             Some(f)
         })
     }

@@ -9,6 +9,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Commit, Spell, What};
 use crate::findings::sums::{add, parts_text, percent, total};
@@ -28,9 +29,56 @@ pub const KIND: Kind = Kind {
            commit's time is that for open handles, for data, for the journal's blocks, and for the \
            commit record with its flush",
     explains: &["flush", "journal-chain"],
+    remedies: &[
+        SHORTER_HANDLES,
+        LESS_DATA,
+        OTHER_JOURNAL,
+        PROTECTED_CACHE,
+        FEWER_FSYNCS,
+        FAST_COMMITS,
+    ],
     rests_on_absence: false,
     detector: || Box::new(JournalCommit::default()),
 };
+
+const SHORTER_HANDLES: Remedy = Remedy::outside(
+    "shorter-handles",
+    Outside::Applications,
+    "shorter operations in whoever keeps handles open: truncate and unlink of large files, \
+     many small files at a time",
+);
+
+const LESS_DATA: Remedy = Remedy::outside(
+    "less-dirty-data",
+    Outside::Applications,
+    "let less data be dirty (vm.dirty_background_bytes, sync_file_range), or keep files that are \
+     synced apart from those that are written in bulk",
+);
+
+const OTHER_JOURNAL: Remedy = Remedy::outside(
+    "journal-elsewhere",
+    Outside::Storage,
+    "the journal on another device (mke2fs -O journal_dev), or fewer changes of metadata for \
+     each commit",
+);
+
+const PROTECTED_CACHE: Remedy = Remedy::outside(
+    "protected-cache",
+    Outside::Device,
+    "a device whose cache is protected against loss of power: there the flush costs nothing",
+);
+
+const FEWER_FSYNCS: Remedy = Remedy::outside(
+    "fewer-fsyncs",
+    Outside::Applications,
+    "fewer fsyncs: several writes before each, one for several transactions",
+);
+
+const FAST_COMMITS: Remedy = Remedy::outside(
+    "fast-commits",
+    Outside::Storage,
+    "fast commits (mke2fs -O fast_commit, from Linux 5.10 on) write less for each fsync",
+);
 
 /// Who waits less for commits does not suffer.
 const SLOW_NS: u64 = 1_000_000;
@@ -276,31 +324,15 @@ impl Sum {
             });
         }
         let own = match part {
-            0 => {
-                "shorter operations in whoever keeps handles open: truncate and unlink of large \
-                  files, many small files at a time"
-            }
-            1 => {
-                "let less data be dirty (vm.dirty_background_bytes, sync_file_range), or keep \
-                  files that are synced apart from those that are written in bulk"
-            }
-            2 => {
-                "the journal on another device (mke2fs -O journal_dev), or fewer changes of \
-                  metadata for each commit"
-            }
-            _ => {
-                "a device whose cache is protected against loss of power: there the flush costs \
-                  nothing"
-            }
+            0 => SHORTER_HANDLES,
+            1 => LESS_DATA,
+            2 => OTHER_JOURNAL,
+            _ => PROTECTED_CACHE,
         };
-        f.remedies.push(Remedy::act(own));
-        f.remedies.push(Remedy::act(
-            "fewer fsyncs: several writes before each, one for several transactions",
-        ));
+        f.remedies.push(own);
+        f.remedies.push(FEWER_FSYNCS);
         if part >= 2 {
-            f.remedies.push(Remedy::act(
-                "fast commits (mke2fs -O fast_commit, from Linux 5.10 on) write less for each fsync",
-            ));
+            f.remedies.push(FAST_COMMITS);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{LogForce, Spell, What};
 use crate::findings::sums::{add, parts_text};
@@ -27,9 +28,29 @@ pub const KIND: Kind = Kind {
            xlog_iclog_wait_on is clean; else until the first write with a flush or FUA that begins \
            behind it ends, if the task does nothing in between; 20 % of its waiting or more",
     explains: &["flush", "journal-chain"],
+    remedies: &[FEWER_FSYNCS, OTHER_LOG, LARGER_BUFFERS],
     rests_on_absence: false,
     detector: || Box::new(Log::default()),
 };
+
+const FEWER_FSYNCS: Remedy = Remedy::outside(
+    "fewer-fsyncs",
+    Outside::Applications,
+    "fewer fsyncs: one for several changes, or for several files",
+);
+
+const OTHER_LOG: Remedy = Remedy::outside(
+    "journal-elsewhere",
+    Outside::Storage,
+    "a device whose cache is protected against loss of power, or the log on one \
+     (mkfs.xfs -l logdev=)",
+);
+
+const LARGER_BUFFERS: Remedy = Remedy::outside(
+    "larger-log-buffers",
+    Outside::Storage,
+    "larger buffers of the log (logbsize=256k)",
+);
 
 /// Who waits less did not.
 const SLOW_NS: u64 = 1_000_000;
@@ -217,15 +238,8 @@ impl Sum {
             );
         }
         f.remedies = vec![
-            Remedy::act("fewer fsyncs: one for several changes, or for several files"),
-            if is_write {
-                Remedy::act(
-                    "a device whose cache is protected against loss of power, or the log on one \
-                     (mkfs.xfs -l logdev=)",
-                )
-            } else {
-                Remedy::act("larger buffers of the log (logbsize=256k)")
-            },
+            FEWER_FSYNCS,
+            if is_write { OTHER_LOG } else { LARGER_BUFFERS },
         ];
         Some(f)
     }

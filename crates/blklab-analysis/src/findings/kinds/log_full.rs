@@ -7,6 +7,7 @@
 //! fs/xfs/xfs_log.c).
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::spells::What;
 use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
@@ -21,9 +22,22 @@ pub const KIND: Kind = Kind {
            with buffers written, are 1 ms or more apart, and that is 20 % of its waiting for I/O or \
            more",
     explains: &[],
+    remedies: &[LARGER_LOG, OTHER_LOG],
     rests_on_absence: false,
     detector: || Box::new(LogFull::default()),
 };
+
+const LARGER_LOG: Remedy = Remedy::outside(
+    "larger-journal",
+    Outside::Storage,
+    "a larger journal or log (tune2fs -J size=, mkfs.xfs -l size=)",
+);
+
+const OTHER_LOG: Remedy = Remedy::outside(
+    "journal-elsewhere",
+    Outside::Storage,
+    "the journal on another device, so that the disk has time for the rest",
+);
 
 /// Who waits less did not.
 const SLOW_NS: u64 = 1_000_000;
@@ -60,12 +74,7 @@ impl Detector for LogFull {
                      the journal has no room left."
                 .to_owned();
             f.cause = Some("a journal that is too small for these changes".to_owned());
-            f.remedies = vec![
-                Remedy::act("a larger journal or log (tune2fs -J size=, mkfs.xfs -l size=)"),
-                Remedy::act(
-                    "the journal on another device, so that the disk has time for the rest",
-                ),
-            ];
+            f.remedies = vec![LARGER_LOG, OTHER_LOG];
             Some(f)
         })
     }

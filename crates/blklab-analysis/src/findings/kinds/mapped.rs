@@ -9,6 +9,7 @@
 
 use crate::findings::disk::Disk;
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spans::Spans;
 use crate::findings::sums::{add, is_longer, is_most};
@@ -29,9 +30,23 @@ pub const KIND: Kind = Kind {
            take on average, and for most of that no other device of the trace has anything; 2 \
            times or more, and for a quarter of its bios",
     explains: &[],
+    remedies: &[NO_WORKQUEUES, FAST_METADATA],
     rests_on_absence: true,
     detector: || Box::new(Mapped::default()),
 };
+
+const NO_WORKQUEUES: Remedy = Remedy::outside(
+    "no-workqueues",
+    Outside::Machine,
+    "dm-crypt: no_read_workqueue and no_write_workqueue (from 5.9 on)",
+);
+
+const FAST_METADATA: Remedy = Remedy::outside(
+    "fast-metadata",
+    Outside::Machine,
+    "dm-thin, dm-cache, bcache: their metadata on a fast device; md: a larger chunk of \
+     the bitmap (mdadm --bitmap-chunk)",
+);
 
 /// Less is no wait.
 const SLOW_NS: u64 = 1_000_000;
@@ -207,18 +222,13 @@ impl Sum {
             }
             .to_owned(),
         );
-        f.remedies = vec![Remedy::act(
-            "dm-crypt: no_read_workqueue and no_write_workqueue (from 5.9 on)",
-        )];
+        f.remedies = vec![NO_WORKQUEUES];
         if !crypts {
             f.doubt(
                 Confidence::Likely,
                 "what the mapping is (dmsetup table, /proc/mdstat)",
             );
-            f.remedies.push(Remedy::act(
-                "dm-thin, dm-cache, bcache: their metadata on a fast device; md: a larger chunk of \
-                 the bitmap (mdadm --bitmap-chunk)",
-            ));
+            f.remedies.push(FAST_METADATA);
         }
         Some(f)
     }

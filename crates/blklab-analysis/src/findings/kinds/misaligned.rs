@@ -4,6 +4,7 @@
 
 use crate::findings::disk::Disk;
 use crate::findings::harm::Harm;
+use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
 use blklab_trace::{Action, Event, Rwbs};
@@ -19,9 +20,29 @@ pub const KIND: Kind = Kind {
            stripe (optimal_io_size) begin inside one; on an array (md) whose stripe is not known, \
            writes of one size that begin at multiples of it in one place and inside in another",
     explains: &[],
+    remedies: &[ALIGNED_STRIPES, WHOLE_BLOCKS, ALIGNED_FILES],
     rests_on_absence: false,
     detector: || Box::new(Misaligned::default()),
 };
+
+const ALIGNED_STRIPES: Remedy = Remedy::outside(
+    "aligned-to-stripes",
+    Outside::Storage,
+    "begin files, partitions and allocation groups at multiples of the stripe (mkfs \
+     su/sw or stride, partition start)",
+);
+
+const WHOLE_BLOCKS: Remedy = Remedy::outside(
+    "whole-blocks",
+    Outside::Applications,
+    "write whole blocks: pad metadata, align partitions and files",
+);
+
+const ALIGNED_FILES: Remedy = Remedy::outside(
+    "aligned-files",
+    Outside::Storage,
+    "begin files and allocation groups at multiples of the stripe (mkfs.xfs su/sw)",
+);
 
 /// Less than this part of the writes is not worth a word.
 const SHARE_MIN: f64 = 0.05;
@@ -177,10 +198,7 @@ impl Sum {
                  an array with parity reads what is missing before it writes.",
                 self.stripe_sectors
             );
-            f.remedies = vec![Remedy::act(
-                "begin files, partitions and allocation groups at multiples of the stripe (mkfs \
-                 su/sw or stride, partition start)",
-            )];
+            f.remedies = vec![ALIGNED_STRIPES];
             found.push(f);
         }
         for (size, p) in &self.phases {
@@ -225,9 +243,7 @@ impl Sum {
             f.missing
                 .push("completions (C): what it costs is not shown".to_owned());
         }
-        f.remedies = vec![Remedy::act(
-            "write whole blocks: pad metadata, align partitions and files",
-        )];
+        f.remedies = vec![WHOLE_BLOCKS];
         f
     }
 }
@@ -260,8 +276,6 @@ fn phase(dev: Dev, size: u64, p: &Phases, whole: &Whole<'_>) -> Finding {
     );
     f.missing
         .push("the members' traces: reads there while only writes come here".to_owned());
-    f.remedies = vec![Remedy::act(
-        "begin files and allocation groups at multiples of the stripe (mkfs.xfs su/sw)",
-    )];
+    f.remedies = vec![ALIGNED_FILES];
     f
 }

@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
@@ -27,9 +28,45 @@ pub const KIND: Kind = Kind {
            of the trace; of two that both wait neither is one of 4 or more that are the largest, \
            127 KiB at least); 5 % of the device's requests or more",
     explains: &["deep-queue", "no-request-free", "behind-other"],
+    remedies: &[LOOK_UP, LARGER_WRITES, PLUG, BATCH, HOLDING],
     rests_on_absence: true,
     detector: || Box::new(MissedMerges::default()),
 };
+
+const LOOK_UP: Remedy = Remedy::kernel(
+    "look-neighbour-up",
+    Act::Outside(Outside::Kernel),
+    "look the neighbour up when a request is made or grows (cfq did not for \
+     requests of another process; 2.6.28 tries on each insertion)",
+);
+
+const LARGER_WRITES: Remedy = Remedy::outside(
+    "larger-writes",
+    Outside::Applications,
+    "larger writes, or write-back of a file by one process at a time",
+);
+
+const PLUG: Remedy = Remedy::kernel(
+    "plug-around-loop",
+    Act::Batch,
+    "plug around the loop that submits them (blk_start_plug, blk_finish_plug): \
+     read-ahead of metadata without one sends each block alone",
+);
+
+const BATCH: Remedy = Remedy::act(
+    "in-batches",
+    Act::Batch,
+    "submit in batches, so that a plug holds them (io_submit of many, fio \
+     iodepth_batch, io_uring), or in larger blocks",
+);
+
+const HOLDING: Remedy = Remedy::set(
+    "scheduler-that-holds",
+    "queue/scheduler",
+    "mq-deadline",
+    "holds requests while the device is busy, so that they merge; with nr_requests \
+     well above the device's depth",
+);
 
 /// Larger requests gain little by merging.
 const SMALL_SECTORS: u64 = 128;
@@ -354,13 +391,7 @@ impl Sum {
                      large as the two together",
                 ),
             }
-            f.remedies = vec![
-                Remedy::kernel(
-                    "look the neighbour up when a request is made or grows (cfq did not for \
-                     requests of another process; 2.6.28 tries on each insertion)",
-                ),
-                Remedy::act("larger writes, or write-back of a file by one process at a time"),
-            ];
+            f.remedies = vec![LOOK_UP, LARGER_WRITES];
             return;
         }
         let mut how = format!(
@@ -390,23 +421,12 @@ impl Sum {
             );
         }
         f.remedies = vec![if self.is_ahead * 2 > count {
-            Remedy::kernel(
-                "plug around the loop that submits them (blk_start_plug, blk_finish_plug): \
-                 read-ahead of metadata without one sends each block alone",
-            )
+            PLUG
         } else {
-            Remedy::act(
-                "submit in batches, so that a plug holds them (io_submit of many, fio \
-                 iodepth_batch, io_uring), or in larger blocks",
-            )
+            BATCH
         }];
         if matches!(scheduler, Some("none" | "noop")) {
-            f.remedies.push(Remedy::set(
-                "queue/scheduler",
-                "mq-deadline",
-                "holds requests while the device is busy, so that they merge; with nr_requests \
-                 well above the device's depth",
-            ));
+            f.remedies.push(HOLDING);
         }
     }
 }

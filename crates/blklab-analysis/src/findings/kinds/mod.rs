@@ -96,7 +96,7 @@ pub static ALL: &[Kind] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::{Context, Reading, Search};
+    use crate::findings::{Act, Context, Reading, Search, remedies};
 
     #[test]
     fn kinds_are_told_apart_and_start_empty() {
@@ -108,6 +108,7 @@ mod tests {
             assert_eq!(ALL.iter().position(same), Some(i), "{}", kind.name);
             let plain = |c: char| c.is_ascii_lowercase() || c == '-';
             assert!(kind.name.chars().all(plain), "{}", kind.name);
+            assert!(!kind.remedies.is_empty(), "{}", kind.name);
             for other in kind.explains {
                 assert!(
                     ALL.iter().any(|k| k.name == *other),
@@ -118,5 +119,19 @@ mod tests {
         }
         let nothing = Search::all(Context::default()).finish(Reading::default());
         assert_eq!((nothing.findings.len(), nothing.nr_events), (0, 0));
+    }
+
+    #[test]
+    fn a_remedy_has_one_name_and_a_name_one_meaning() {
+        for (i, (of, remedy)) in remedies().enumerate() {
+            let is_plain = |c: char| c.is_ascii_lowercase() || c == '-';
+            assert!(remedy.id.chars().all(is_plain), "{of}: {}", remedy.id);
+            let is_said = matches!(remedy.act, Act::Set { .. }) || !remedy.text.is_empty();
+            assert!(is_said, "{of}: {}", remedy.id);
+            for (other, same) in remedies().skip(i + 1).filter(|(_, r)| r.id == remedy.id) {
+                assert_ne!(of, other, "{} twice", remedy.id);
+                assert_eq!(remedy.act, same.act, "{of} and {other}: {}", remedy.id);
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::add;
 use crate::findings::{
@@ -22,9 +23,18 @@ pub const KIND: Kind = Kind {
            more in a row, none of them direct I/O (RS); where read_ahead_kb is known and not 0, \
            only reads marked as read-ahead (RA)",
     explains: &["missed-merge", "deep-queue"],
+    remedies: &[READ_AHEAD, LARGER_READS],
     rests_on_absence: true,
     detector: || Box::new(NoReadahead::default()),
 };
+
+const READ_AHEAD: Remedy = Remedy::set("read-ahead", "queue/read_ahead_kb", "", "the default");
+
+const LARGER_READS: Remedy = Remedy::outside(
+    "larger-reads",
+    Outside::Applications,
+    "larger reads where the application does direct I/O",
+);
 
 /// Larger reads carry themselves.
 const SMALL_SECTORS: u64 = 128;
@@ -166,10 +176,7 @@ impl Sum {
                 "read_ahead_kb; direct I/O and a file read with POSIX_FADV_RANDOM look the same",
             );
         }
-        f.remedies = vec![
-            Remedy::set("queue/read_ahead_kb", READAHEAD_KB, "the default"),
-            Remedy::act("larger reads where the application does direct I/O"),
-        ];
+        f.remedies = vec![READ_AHEAD.to(READAHEAD_KB), LARGER_READS];
         f.figures = vec![("size of a read", kb, "KiB")];
         Some(f)
     }

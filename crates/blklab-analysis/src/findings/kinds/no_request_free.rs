@@ -5,6 +5,7 @@
 
 use crate::findings::disk::Request;
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::sums::is_most;
 use crate::findings::waits::Ahead;
@@ -23,6 +24,7 @@ pub const KIND: Kind = Kind {
            most of those in use itself is told apart. Write-back that waits is back-pressure and \
            no finding",
     explains: &[],
+    remedies: &[NO_THROTTLING, LOOK_AT_GROUP, MORE_REQUESTS],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::new(For::Request)),
 };
@@ -35,6 +37,7 @@ pub const WBT: Kind = Kind {
            of nr_requests are in use meanwhile, or nothing is known of the queue and none is; \
            whether the limit is scaled down, wbt's own events tell (wbt)",
     explains: &["no-request-free"],
+    remedies: &[NO_THROTTLING],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::new(For::Wbt)),
 };
@@ -46,9 +49,49 @@ pub const SHARED_OUT: Kind = Kind {
     rule: "as no-request-free, fewer than half of nr_requests are in use meanwhile, it is not \
            wbt, and the context has an io.latency with a target, or an io.cost.qos that is enabled",
     explains: &["no-request-free"],
+    remedies: &[NO_TARGET, NO_COST, LARGER_WEIGHT],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::new(For::Group)),
 };
+
+const NO_THROTTLING: Remedy = Remedy::set(
+    "no-write-back-throttling",
+    "queue/wbt_lat_usec",
+    "0",
+    "no write-back throttling; reads wait behind writes then",
+);
+
+const NO_TARGET: Remedy = Remedy::set(
+    "no-latency-target",
+    "cgroup.{}.io.latency",
+    "target=0",
+    "{} has no latency guaranteed then: others may delay it",
+);
+
+const NO_COST: Remedy = Remedy::set(
+    "no-cost-control",
+    "io.cost.qos",
+    "enable=0",
+    "groups have no shares of the device by weight then",
+);
+
+const LARGER_WEIGHT: Remedy = Remedy::outside(
+    "larger-weight",
+    Outside::Groups,
+    "a larger io.weight of its group",
+);
+
+const LOOK_AT_GROUP: Remedy = Remedy::outside(
+    "look-at-group",
+    Outside::Nowhere,
+    "look at the control group's io.max, io.latency and io.weight",
+);
+
+const MORE_REQUESTS: Remedy = Remedy::act(
+    "more-requests",
+    Act::MoreRequests,
+    "a larger nr_requests, or fewer requests at a time in whoever fills it",
+);
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,11 +210,7 @@ impl Sum {
         f.cause = Some("write-back throttling (wbt)".to_owned());
         f.missing
             .push("the events of wbt, which say its limits (wbt_step)".to_owned());
-        f.remedies = vec![Remedy::set(
-            "queue/wbt_lat_usec",
-            0,
-            "no write-back throttling; reads wait behind writes then",
-        )];
+        f.remedies = vec![NO_THROTTLING];
         Some(f)
     }
 
@@ -183,21 +222,12 @@ impl Sum {
         let mut how = Vec::new();
         for (group, said) in &targets {
             how.push(format!("io.latency of {group} ({said})"));
-            f.remedies.push(Remedy::Set {
-                key: format!("cgroup.{group}.io.latency"),
-                value: "target=0".to_owned(),
-                note: format!("{group} has no latency guaranteed then: others may delay it"),
-            });
+            f.remedies.push(NO_TARGET.of(group));
         }
         if context.has_io_cost() {
             how.push("io.cost".to_owned());
-            f.remedies.push(Remedy::Set {
-                key: "io.cost.qos".to_owned(),
-                value: "enable=0".to_owned(),
-                note: "groups have no shares of the device by weight then".to_owned(),
-            });
-            f.remedies
-                .push(Remedy::act("a larger io.weight of its group"));
+            f.remedies.push(NO_COST);
+            f.remedies.push(LARGER_WEIGHT);
         }
         f.cause = Some(how.join(", "));
         f.how =
@@ -240,11 +270,11 @@ impl Sum {
                 "nr_requests: that all were in use; io.latency, io.cost and wbt hold bios here too",
             );
         }
-        f.remedies = vec![Remedy::act(if nothing_held {
-            "look at the control group's io.max, io.latency and io.weight"
+        f.remedies = vec![if nothing_held {
+            LOOK_AT_GROUP
         } else {
-            "a larger nr_requests, or fewer requests at a time in whoever fills it"
-        })];
+            MORE_REQUESTS
+        }];
         Some(f)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Act;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{is_longer, is_most};
 use crate::findings::{
@@ -23,9 +24,37 @@ pub const KIND: Kind = Kind {
            go to the device first, and they are 9 of 10 of all that do; not under cfq and bfq, \
            whose order is by process",
     explains: &["behind-other"],
+    remedies: &[READ_EXPIRY, SHORTER_BATCHES, FEWER, WRITE_EXPIRY],
     rests_on_absence: false,
     detector: || Box::new(Overtaken::default()),
 };
+
+const READ_EXPIRY: Remedy = Remedy::set(
+    "shorter-read-expiry",
+    "queue/iosched/read_expire",
+    "100",
+    "what is older goes first, at the next batch",
+);
+
+const SHORTER_BATCHES: Remedy = Remedy::set(
+    "shorter-batches",
+    "queue/iosched/fifo_batch",
+    "",
+    "shorter batches, so that expiry is looked at more often",
+);
+
+const FEWER: Remedy = Remedy::act(
+    "fewer-at-a-time",
+    Act::Fewer,
+    "fewer requests at a time in the process that overtakes",
+);
+
+const WRITE_EXPIRY: Remedy = Remedy::set(
+    "shorter-write-expiry",
+    "queue/iosched/write_expire",
+    "100",
+    "what is older goes first, at the next batch",
+);
 
 /// Who waits for less than this is not starved.
 const WAIT_NS: u64 = 100_000_000;
@@ -161,21 +190,9 @@ impl Sum {
         };
         match name {
             Some("deadline" | "mq-deadline") => {
-                let expiry = if are_reads {
-                    "read_expire"
-                } else {
-                    "write_expire"
-                };
-                f.remedies.push(Remedy::set(
-                    &format!("queue/iosched/{expiry}"),
-                    100,
-                    "what is older goes first, at the next batch",
-                ));
-                f.remedies.push(Remedy::set(
-                    "queue/iosched/fifo_batch",
-                    16,
-                    "shorter batches, so that expiry is looked at more often",
-                ));
+                f.remedies
+                    .push(if are_reads { READ_EXPIRY } else { WRITE_EXPIRY });
+                f.remedies.push(SHORTER_BATCHES.to(16));
             }
             Some(_) => {}
             None => f.doubt(
@@ -183,9 +200,7 @@ impl Sum {
                 "which scheduler it is: under cfq and bfq the other process has its slice",
             ),
         }
-        f.remedies.push(Remedy::act(
-            "fewer requests at a time in the process that overtakes",
-        ));
+        f.remedies.push(FEWER);
         f.figures = vec![("requests that went first, each", each as f64, "")];
         Some(f)
     }

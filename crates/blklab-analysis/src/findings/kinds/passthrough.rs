@@ -2,6 +2,7 @@
 //! BFQ's limit of the depth, applied to commands that bypass it.
 
 use crate::findings::harm::of_disks;
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Weight, Whole,
@@ -17,9 +18,16 @@ pub const KIND: Kind = Kind {
     rule: "a message of BFQ says how deep it lets a request be allocated (bfq_limit_depth), and \
            the next event of the device within 1 ms is the D of a command passed through",
     explains: &[],
+    remedies: &[ASK_NOT],
     rests_on_absence: false,
     detector: || Box::new(Passthrough::default()),
 };
+
+const ASK_NOT: Remedy = Remedy::kernel(
+    "ask-no-depth",
+    Act::Outside(Outside::Kernel),
+    "do not ask the scheduler for the depth of requests that bypass it",
+);
 
 const NEAR_NS: u64 = 1_000_000;
 
@@ -82,9 +90,7 @@ impl Detector for Passthrough {
                 Confidence::Possible,
                 "nobody is shown to wait: the harm is inferred",
             );
-            f.remedies = vec![Remedy::kernel(
-                "do not ask the scheduler for the depth of requests that bypass it",
-            )];
+            f.remedies = vec![ASK_NOT];
             Some(f)
         })
     }

@@ -6,6 +6,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::sums::is_longer;
 use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
@@ -21,9 +22,35 @@ pub const KIND: Kind = Kind {
            C 10 ms or more, 20 times what half of the others take, and 4 times what 9 of 10 of \
            them do not exceed; twice or more, and half of all that come so; 4 others are shown",
     explains: &["device-slow"],
+    remedies: &[NO_STANDBY, KEEP_AWAKE, SHALLOWER_STATE, LINK_AWAKE],
     rests_on_absence: false,
     detector: || Box::new(PowerState::default()),
 };
+
+const NO_STANDBY: Remedy = Remedy::outside(
+    "no-standby",
+    Outside::Device,
+    "no standby of the disk (hdparm -S 0, hdparm -B 254)",
+);
+
+const KEEP_AWAKE: Remedy = Remedy::outside(
+    "keep-awake",
+    Outside::Applications,
+    "something that reads it now and then, if it is to answer at once",
+);
+
+const SHALLOWER_STATE: Remedy = Remedy::outside(
+    "shallower-power-state",
+    Outside::Device,
+    "NVMe: nvme_core.default_ps_max_latency_us=0, or less than the state's exit \
+     latency (nvme id-ctrl)",
+);
+
+const LINK_AWAKE: Remedy = Remedy::outside(
+    "link-awake",
+    Outside::Device,
+    "SATA: link_power_management_policy max_performance",
+);
 
 /// A pause.
 const PAUSE_NS: u64 = 1_000_000_000;
@@ -155,18 +182,9 @@ impl Sum {
             "power states of the device and its link",
         );
         f.remedies = if starts {
-            vec![
-                Remedy::act("no standby of the disk (hdparm -S 0, hdparm -B 254)"),
-                Remedy::act("something that reads it now and then, if it is to answer at once"),
-            ]
+            vec![NO_STANDBY, KEEP_AWAKE]
         } else {
-            vec![
-                Remedy::act(
-                    "NVMe: nvme_core.default_ps_max_latency_us=0, or less than the state's exit \
-                     latency (nvme id-ctrl)",
-                ),
-                Remedy::act("SATA: link_power_management_policy max_performance"),
-            ]
+            vec![SHALLOWER_STATE, LINK_AWAKE]
         };
         Some(f)
     }

@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::percent;
 use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
@@ -23,9 +24,24 @@ pub const KIND: Kind = Kind {
            by direct I/O (RS), without a write to them in between, and before their reader is 8 MiB \
            further; 8 reads or more, and 10 % of what is read ahead or more",
     explains: &[],
+    remedies: &[LESS_AHEAD, MORE_MEMORY],
     rests_on_absence: false,
     detector: || Box::new(ReadaheadThrown::default()),
 };
+
+const LESS_AHEAD: Remedy = Remedy::set(
+    "less-read-ahead",
+    "queue/read_ahead_kb",
+    "",
+    "less is read ahead of each stream, so that it is used before it goes",
+);
+
+const MORE_MEMORY: Remedy = Remedy::outside(
+    "more-memory",
+    Outside::Machine,
+    "more memory for the readers (memory.high of their control group), or fewer of \
+     them at a time",
+);
 
 /// Later it is no wonder that a page is gone.
 const SOON_NS: u64 = 30_000_000_000;
@@ -182,18 +198,11 @@ impl Sum {
             "whether somebody emptied the page cache (drop_caches, POSIX_FADV_DONTNEED)",
         );
         f.remedies = vec![
-            Remedy::set(
-                "queue/read_ahead_kb",
-                whole
-                    .context
-                    .queue("read_ahead_kb")
-                    .map_or(128, |kb| kb.max(2) / 2),
-                "less is read ahead of each stream, so that it is used before it goes",
-            ),
-            Remedy::act(
-                "more memory for the readers (memory.high of their control group), or fewer of \
-                 them at a time",
-            ),
+            LESS_AHEAD.to(whole
+                .context
+                .queue("read_ahead_kb")
+                .map_or(128, |kb| kb.max(2) / 2)),
+            MORE_MEMORY,
         ];
         f.figures = vec![
             ("read ahead", (self.ahead / 2) as f64, "KiB"),

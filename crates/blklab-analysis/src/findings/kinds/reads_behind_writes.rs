@@ -5,6 +5,7 @@
 //! none) and a device that chooses by itself do not know that.
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, total};
 use crate::findings::waits::{Ahead, Reason};
@@ -20,9 +21,36 @@ pub const KIND: Kind = Kind {
            goes to the device before it, or is there with it, are others' writes; 20 % of its \
            process's waiting or more",
     explains: &["behind-other", "deep-queue"],
+    remedies: &[READS_FIRST, QUEUE_DEPTH, FEWER_COMMANDS, LESS_WRITE_BACK],
     rests_on_absence: false,
     detector: || Box::new(ReadsBehindWrites::default()),
 };
+
+const READS_FIRST: Remedy = Remedy::act(
+    "reads-first",
+    Act::Scheduler(Serving::ReadsFirst),
+    "scheduler: {}",
+);
+
+const QUEUE_DEPTH: Remedy = Remedy::set(
+    "smaller-queue-depth",
+    "device/queue_depth",
+    "",
+    "the device has fewer writes to prefer; less throughput of random I/O",
+);
+
+const FEWER_COMMANDS: Remedy = Remedy::act(
+    "fewer-commands",
+    Act::FewerCommands,
+    "a smaller queue depth of the device",
+);
+
+const LESS_WRITE_BACK: Remedy = Remedy::act(
+    "less-write-back",
+    Act::FewerRequests,
+    "less write-back at a time: vm.dirty_background_bytes, nr_requests, wbt, or a rate \
+     limit for the writer",
+);
 
 #[derive(Debug, Default)]
 struct ReadsBehindWrites {
@@ -131,26 +159,18 @@ impl Sum {
                 (false, Some(true)) => "mq-deadline, kyber or bfq",
                 _ => "one that prefers reads, as deadline, mq-deadline or bfq do",
             };
-            f.remedies.push(Remedy::act(format!("scheduler: {better}")));
+            f.remedies.push(READS_FIRST.of(better));
         }
         if in_order.is_none() && self.in_queue_ns > 0 {
             f.missing.push("which scheduler it is".to_owned());
         }
         if self.in_device_ns > 0 {
             let depth = context.queue_depth().filter(|d| *d > 1);
-            let key = "device/queue_depth";
             f.remedies.push(match depth {
-                Some(d) => Remedy::set(
-                    key,
-                    (d / 8).max(1),
-                    "the device has fewer writes to prefer; less throughput of random I/O",
-                ),
-                None => Remedy::act("a smaller queue depth of the device"),
+                Some(d) => QUEUE_DEPTH.to((d / 8).max(1)),
+                None => FEWER_COMMANDS,
             });
         }
-        f.remedies.push(Remedy::act(
-            "less write-back at a time: vm.dirty_background_bytes, nr_requests, wbt, or a rate \
-             limit for the writer",
-        ));
+        f.remedies.push(LESS_WRITE_BACK);
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
 use blklab_trace::Action;
@@ -21,9 +22,22 @@ pub const KIND: Kind = Kind {
     rule: "a request is requeued (R after D), and its last D is 1 ms or more behind its first R; \
            20 % of its process's waiting or more",
     explains: &["held-back", "idling", "deep-queue", "behind-other"],
+    remedies: &[TRUE_DEPTH, READ_LOGS],
     rests_on_absence: false,
     detector: || Box::new(Requeued::default()),
 };
+
+const TRUE_DEPTH: Remedy = Remedy::outside(
+    "true-queue-depth",
+    Outside::Device,
+    "a device/queue_depth, or can_queue of the host, that the device really takes",
+);
+
+const READ_LOGS: Remedy = Remedy::outside(
+    "read-logs",
+    Outside::Nowhere,
+    "look at the kernel's log for resets, busy states and lack of memory",
+);
 
 /// Less than this is what it takes to run a queue again.
 const AGAIN_NS: u64 = 1_000_000;
@@ -123,12 +137,7 @@ impl Sum {
         f.cause = Some("the driver, or the device behind it, that was busy".to_owned());
         f.missing
             .push("why it refuses: the kernel's log, the driver's own limits".to_owned());
-        f.remedies = vec![
-            Remedy::act(
-                "a device/queue_depth, or can_queue of the host, that the device really takes",
-            ),
-            Remedy::act("look at the kernel's log for resets, busy states and lack of memory"),
-        ];
+        f.remedies = vec![TRUE_DEPTH, READ_LOGS];
         f.figures = vec![("requeues", requeues as f64, "")];
         Some(f)
     }

@@ -4,6 +4,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, counted,
@@ -21,9 +22,22 @@ pub const KIND: Kind = Kind {
            after the one before and before that has ended; the device is not known to be one \
            that does not rotate, unless it is zoned",
     explains: &[],
+    remedies: &[SORTING, IN_ORDER],
     rests_on_absence: false,
     detector: || Box::new(Reversed::default()),
 };
+
+const SORTING: Remedy = Remedy::act(
+    "scheduler-by-place",
+    Act::Scheduler(Serving::ByPlace),
+    "a scheduler that sorts by place (mq-deadline, bfq) in front of a disk",
+);
+
+const IN_ORDER: Remedy = Remedy::kernel(
+    "hand-on-in-order",
+    Act::Outside(Outside::Kernel),
+    "hand on pieces and plugged requests in the order in which they came",
+);
 
 /// So many in a row are no chance.
 const ROW_MIN: u64 = 4;
@@ -265,10 +279,7 @@ impl Sum {
             f.missing
                 .push("queue/rotational: on flash the order hardly matters".to_owned());
         }
-        f.remedies = vec![
-            Remedy::act("a scheduler that sorts by place (mq-deadline, bfq) in front of a disk"),
-            Remedy::kernel("hand on pieces and plugged requests in the order in which they came"),
-        ];
+        f.remedies = vec![SORTING, IN_ORDER];
         f
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_longer};
 use crate::findings::waits::LONG_FACTOR;
@@ -29,9 +30,29 @@ pub const KIND: Kind = Kind {
            are not so many and queue/rotational is 1, more than twice what 50 MB/s take), 1 ms \
            more at least; 20 % of its process's waiting or more",
     explains: &["rate-capped"],
+    remedies: &[READ_AHEAD, LARGER_IO, BY_STREAM],
     rests_on_absence: false,
     detector: || Box::new(SeekStorm::default()),
 };
+
+const READ_AHEAD: Remedy = Remedy::set(
+    "longer-turns",
+    "queue/read_ahead_kb",
+    "",
+    "fewer and longer turns of readers through the page cache",
+);
+
+const LARGER_IO: Remedy = Remedy::outside(
+    "larger-or-one-after-other",
+    Outside::Applications,
+    "larger I/O in each stream, or one stream after the other",
+);
+
+const BY_STREAM: Remedy = Remedy::act(
+    "scheduler-by-stream",
+    Act::Scheduler(Serving::ByStream),
+    "a scheduler that stays with a stream for a while (bfq or cfq with slice_idle)",
+);
 
 /// Requests that make a stream.
 const STREAM_MIN: u64 = 16;
@@ -256,18 +277,9 @@ impl Sum {
         f.how = "Each turn is a seek from one stream's place to the other's, which is as long for \
                  a small request as for a large one."
             .to_owned();
-        f.remedies = vec![
-            Remedy::set(
-                "queue/read_ahead_kb",
-                4 * kb.max(128),
-                "fewer and longer turns of readers through the page cache",
-            ),
-            Remedy::act("larger I/O in each stream, or one stream after the other"),
-        ];
+        f.remedies = vec![READ_AHEAD.to(4 * kb.max(128)), LARGER_IO];
         if !matches!(whole.scheduler(dev), Some("cfq" | "bfq" | "anticipatory")) {
-            f.remedies.push(Remedy::act(
-                "a scheduler that stays with a stream for a while (bfq or cfq with slice_idle)",
-            ));
+            f.remedies.push(BY_STREAM);
         }
         if !self.is_measured {
             f.doubt(

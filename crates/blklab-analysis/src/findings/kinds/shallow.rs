@@ -2,6 +2,7 @@
 //! A scheduler gives the device fewer requests at a time than it takes.
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::waits::Reason;
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
@@ -18,9 +19,24 @@ pub const KIND: Kind = Kind {
            it takes (device/queue_depth), works on more than one at a time, and takes hardly longer for \
            each than alone",
     explains: &["deep-queue", "behind-other"],
+    remedies: &[QUANTUM, AT_ONCE],
     rests_on_absence: false,
     detector: || Box::new(Shallow::default()),
 };
+
+const QUANTUM: Remedy = Remedy::set(
+    "larger-quantum",
+    "queue/iosched/quantum",
+    "",
+    "as many requests of a process at a time as the device takes",
+);
+
+const AT_ONCE: Remedy = Remedy::act(
+    "scheduler-without-holding",
+    Act::Scheduler(Serving::AtOnce),
+    "a scheduler that does not hold requests back (none, noop, deadline) on a device that \
+     does several at a time",
+);
 
 /// A device that works on so many of those that it has would take more.
 const WORKS_ON_MIN: f64 = 0.6;
@@ -105,17 +121,10 @@ impl Sum {
         );
         f.cause = Some(format!("{name}'s limit of requests at the device"));
         f.remedies = match name {
-            "cfq" => vec![Remedy::set(
-                "queue/iosched/quantum",
-                i64::try_from(takes).unwrap_or(i64::MAX),
-                "as many requests of a process at a time as the device takes",
-            )],
+            "cfq" => vec![QUANTUM.to(i64::try_from(takes).unwrap_or(i64::MAX))],
             _ => Vec::new(),
         };
-        f.remedies.push(Remedy::act(
-            "a scheduler that does not hold requests back (none, noop, deadline) on a device that \
-             does several at a time",
-        ));
+        f.remedies.push(AT_ONCE);
         f.figures = vec![
             (
                 "requests at the device, 99 % of D",

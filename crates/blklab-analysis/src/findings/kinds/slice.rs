@@ -3,6 +3,7 @@
 
 use super::behind_other::{Sum, each};
 use crate::findings::harm::of_disks;
+use crate::findings::remedy::Act;
 use crate::findings::section::Section;
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
 use blklab_types::Dev;
@@ -15,9 +16,37 @@ pub const KIND: Kind = Kind {
     rule: "as behind-other, under cfq or bfq, and the other process has 9 of 10 of those \
            served meanwhile, none of them the waiting process's, for 10 ms or more",
     explains: &["behind-other"],
+    remedies: &[SHORTER_TIMEOUT, LOW_LATENCY, SHORTER_SLICES, PRIORITY],
     rests_on_absence: false,
     detector: || Box::new(Slice::default()),
 };
+
+const SHORTER_TIMEOUT: Remedy = Remedy::set(
+    "shorter-bfq-slices",
+    "queue/iosched/timeout_sync",
+    "32",
+    "shorter slices",
+);
+
+const LOW_LATENCY: Remedy = Remedy::set(
+    "low-latency",
+    "queue/iosched/low_latency",
+    "1",
+    "if the one that waits is interactive or starts short bursts",
+);
+
+const SHORTER_SLICES: Remedy = Remedy::set(
+    "shorter-cfq-slices",
+    "queue/iosched/slice_sync",
+    "40",
+    "shorter slices",
+);
+
+const PRIORITY: Remedy = Remedy::act(
+    "higher-priority",
+    Act::RaisePriority,
+    "a higher priority (ionice) for the one that waits",
+);
 
 /// Of those served meanwhile, the part that is one process's.
 const ALONE_PERCENT: u64 = 90;
@@ -64,23 +93,10 @@ impl Detector for Slice {
                  wait."
             );
             f.remedies = match scheduler {
-                "bfq" => vec![
-                    Remedy::set("queue/iosched/timeout_sync", 32, "shorter slices"),
-                    Remedy::set(
-                        "queue/iosched/low_latency",
-                        1,
-                        "if the one that waits is interactive or starts short bursts",
-                    ),
-                ],
-                _ => vec![Remedy::set(
-                    "queue/iosched/slice_sync",
-                    40,
-                    "shorter slices",
-                )],
+                "bfq" => vec![SHORTER_TIMEOUT, LOW_LATENCY],
+                _ => vec![SHORTER_SLICES],
             };
-            f.remedies.push(Remedy::act(
-                "a higher priority (ionice) for the one that waits",
-            ));
+            f.remedies.push(PRIORITY);
             Some(f)
         })
     }

@@ -3,6 +3,7 @@
 //! geometry of the device forbids larger ones.
 
 use crate::findings::harm::{of_disks, parties};
+use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::sums::add;
 use crate::findings::{
@@ -24,9 +25,30 @@ pub const KIND: Kind = Kind {
         "behind-other",
         "device-slow",
     ],
+    remedies: &[LARGER_COMMANDS, SMALLER_IO, RAISE_LIMIT],
     rests_on_absence: false,
     detector: || Box::new(Splits::default()),
 };
+
+const LARGER_COMMANDS: Remedy = Remedy::set(
+    "larger-commands",
+    "queue/max_sectors_kb",
+    "",
+    "one command for an I/O",
+);
+
+const SMALLER_IO: Remedy = Remedy::outside(
+    "smaller-ios",
+    Outside::Applications,
+    "smaller I/Os: the device takes no larger ones",
+);
+
+const RAISE_LIMIT: Remedy = Remedy::act(
+    "raise-limit",
+    Act::LargestRequests,
+    "raise the limit that cuts (max_sectors_kb up to max_hw_sectors_kb), or begin I/Os at \
+     multiples of the device's chunk",
+);
 
 /// Pieces of a bio on average, below which nobody needs to hear of it: a large direct
 /// I/O is cut in two or three by any limit.
@@ -229,14 +251,9 @@ impl Sum {
                 "max_sectors_kb is {kb}; the device takes {hw} KiB at a time (max_hw_sectors_kb)."
             );
             if hw > kb {
-                f.remedies.push(Remedy::set(
-                    "queue/max_sectors_kb",
-                    hw,
-                    "one command for an I/O",
-                ));
+                f.remedies.push(LARGER_COMMANDS.to(hw));
             } else {
-                f.remedies
-                    .push(Remedy::act("smaller I/Os: the device takes no larger ones"));
+                f.remedies.push(SMALLER_IO);
             }
             return;
         }
@@ -269,9 +286,6 @@ impl Sum {
             Confidence::Likely,
             "the limits of the queue: max_sectors_kb, max_segments, chunk_sectors",
         );
-        f.remedies.push(Remedy::act(
-            "raise the limit that cuts (max_sectors_kb up to max_hw_sectors_kb), or begin I/Os at \
-             multiples of the device's chunk",
-        ));
+        f.remedies.push(RAISE_LIMIT);
     }
 }

@@ -8,6 +8,7 @@
 //! kworker, after a pause, at the beginning of a burst.
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Act;
 use crate::findings::section::Section;
 use crate::findings::tasks::Tasks;
 use crate::findings::{
@@ -28,9 +29,23 @@ pub const KIND: Kind = Kind {
            context has an io.max and a process's bios come in bursts that a kworker begins, or \
            submits whole (reads and sync writes), 3 times or more, 20 ms to 1 s apart",
     explains: &["held-back"],
+    remedies: &[LOOSER_LIMIT, NO_LIMIT],
     rests_on_absence: false,
     detector: || Box::new(Throttle::default()),
 };
+
+const LOOSER_LIMIT: Remedy = Remedy::act(
+    "looser-limit",
+    Act::LooserLimit,
+    "raise or remove io.max of its control group",
+);
+
+const NO_LIMIT: Remedy = Remedy::set(
+    "no-limit",
+    "cgroup.{}.io.max",
+    "max",
+    "raise or remove the limit of {}",
+);
 
 /// A bio that is held for less did not wait.
 const HELD_NS: u64 = 1_000_000;
@@ -339,8 +354,7 @@ impl Sum {
                     let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
                     f.cause = Some(format!("{own} ({})", limits.join("; ")));
                 }
-                f.remedies
-                    .push(Remedy::act("raise or remove io.max of its control group"));
+                f.remedies.push(LOOSER_LIMIT);
             }
             limits => {
                 let shown = |(group, limit): &(&str, &str)| format!("io.max of {group}: {limit}");
@@ -350,11 +364,7 @@ impl Sum {
                     shown.join("; ")
                 ));
                 for (group, _) in limits {
-                    f.remedies.push(Remedy::Set {
-                        key: format!("cgroup.{group}.io.max"),
-                        value: "max".to_owned(),
-                        note: format!("raise or remove the limit of {group}"),
-                    });
+                    f.remedies.push(NO_LIMIT.of(group));
                 }
             }
         }

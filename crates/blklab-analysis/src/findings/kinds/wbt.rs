@@ -6,6 +6,7 @@
 //! (`wb_timer_fn`, block/blk-wbt.c).
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::Act;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Spell, What};
 use crate::findings::{
@@ -22,9 +23,23 @@ pub const KIND: Kind = Kind {
            least, while the last wbt_step of the device says that the limit is scaled down (step \
            above 0), and that is 20 % of its process's waiting or more",
     explains: &["no-request-free", "wbt-likely"],
+    remedies: &[LONGER_TARGET, NO_THROTTLING],
     rests_on_absence: false,
     detector: || Box::new(Wbt::default()),
 };
+
+const LONGER_TARGET: Remedy = Remedy::act(
+    "longer-target",
+    Act::LaxerThrottling,
+    "a larger queue/wbt_lat_usec ({}as long as the reader can bear)",
+);
+
+const NO_THROTTLING: Remedy = Remedy::set(
+    "no-write-back-throttling",
+    "queue/wbt_lat_usec",
+    "0",
+    "no write-back throttling; reads wait behind writes then",
+);
 
 #[derive(Debug, Default)]
 struct Wbt {
@@ -139,16 +154,7 @@ impl Sum {
             Some(us) => format!("it is {us} now; "),
             None => String::new(),
         };
-        f.remedies = vec![
-            Remedy::act(format!(
-                "a larger queue/wbt_lat_usec ({target}as long as the reader can bear)"
-            )),
-            Remedy::set(
-                "queue/wbt_lat_usec",
-                0,
-                "no write-back throttling; reads wait behind writes then",
-            ),
-        ];
+        f.remedies = vec![LONGER_TARGET.of(target), NO_THROTTLING];
         Some(f)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::findings::disk::{Disk, Request, is_error};
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, counted,
@@ -20,6 +21,7 @@ pub const KIND: Kind = Kind {
            inserted earlier, still waits; and the device is zoned (queue/zoned) or completes a \
            write with an error",
     explains: &["io-error", "missed-merge"],
+    remedies: &[KEEP_ORDER, REQUEUE_IN_ORDER],
     rests_on_absence: true,
     detector: || Box::new(WriteOrder::default()),
 };
@@ -30,9 +32,28 @@ pub const IO_ERROR: Kind = Kind {
     what: "the device ended I/O with an error",
     rule: "a C has an error",
     explains: &[],
+    remedies: &[READ_LOGS],
     rests_on_absence: false,
     detector: || Box::new(Errors::default()),
 };
+
+const KEEP_ORDER: Remedy = Remedy::act(
+    "scheduler-in-order",
+    Act::Scheduler(Serving::WritesInOrder),
+    "for zoned devices a scheduler that keeps the order (mq-deadline)",
+);
+
+const REQUEUE_IN_ORDER: Remedy = Remedy::kernel(
+    "requeue-in-order",
+    Act::Outside(Outside::Kernel),
+    "requeued writes of a zone must go before those behind them",
+);
+
+const READ_LOGS: Remedy = Remedy::outside(
+    "read-logs",
+    Outside::Nowhere,
+    "look at the kernel's log for what the driver says",
+);
 
 #[derive(Debug, Default)]
 struct WriteOrder {
@@ -112,10 +133,7 @@ impl Detector for WriteOrder {
                 );
             }
             f.cause = Some("the order in which the scheduler or a requeue dispatched".to_owned());
-            f.remedies = vec![
-                Remedy::act("for zoned devices a scheduler that keeps the order (mq-deadline)"),
-                Remedy::kernel("requeued writes of a zone must go before those behind them"),
-            ];
+            f.remedies = vec![KEEP_ORDER, REQUEUE_IN_ORDER];
             Some(f)
         })
     }
@@ -185,9 +203,7 @@ impl Detector for Errors {
                     counted(failed.nr_above, "times")
                 );
             }
-            f.remedies = vec![Remedy::act(
-                "look at the kernel's log for what the driver says",
-            )];
+            f.remedies = vec![READ_LOGS];
             Some(f)
         })
     }

@@ -5,6 +5,7 @@
 //! batches of them before one of writes, as long as there are reads.
 
 use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::add;
 use crate::findings::waits::{Ahead, Reason};
@@ -20,9 +21,49 @@ pub const KIND: Kind = Kind {
            request, most of what goes to the device meanwhile are reads, and most of those came \
            later; 20 % of its process's waiting or more",
     explains: &["behind-other"],
+    remedies: &[
+        ONE_BATCH,
+        SHORTER_BATCHES,
+        BOUNDED,
+        ONE_BATCH_IF,
+        FEWER_READS,
+    ],
     rests_on_absence: false,
     detector: || Box::new(WritesStarved::default()),
 };
+
+const ONE_BATCH: Remedy = Remedy::set(
+    "one-batch-of-reads",
+    "queue/iosched/writes_starved",
+    "1",
+    "a batch of writes after each batch of reads",
+);
+
+const SHORTER_BATCHES: Remedy = Remedy::set(
+    "shorter-batches",
+    "queue/iosched/fifo_batch",
+    "",
+    "shorter batches; more seeks on a disk that rotates",
+);
+
+const BOUNDED: Remedy = Remedy::act(
+    "scheduler-that-bounds",
+    Act::Scheduler(Serving::WritesInTime),
+    "a scheduler that bounds how long writes wait",
+);
+
+const ONE_BATCH_IF: Remedy = Remedy::set(
+    "one-batch-if-deadline",
+    "queue/iosched/writes_starved",
+    "1",
+    "if the scheduler is deadline or mq-deadline",
+);
+
+const FEWER_READS: Remedy = Remedy::act(
+    "fewer-at-a-time",
+    Act::Fewer,
+    "fewer reads queued at a time",
+);
 
 #[derive(Debug, Default)]
 struct WritesStarved {
@@ -85,25 +126,16 @@ fn explain(f: &mut Finding, whole: &Whole<'_>) {
                  (writes_starved)."
             );
             if starved > 1 {
-                f.remedies.push(Remedy::set(
-                    "queue/iosched/writes_starved",
-                    1,
-                    "a batch of writes after each batch of reads",
-                ));
+                f.remedies.push(ONE_BATCH);
             }
             if batch > 1 {
-                f.remedies.push(Remedy::set(
-                    "queue/iosched/fifo_batch",
-                    (batch / 4).max(1),
-                    "shorter batches; more seeks on a disk that rotates",
-                ));
+                f.remedies.push(SHORTER_BATCHES.to((batch / 4).max(1)));
             }
         }
         Some(name) => {
             f.how = format!("{name} prefers the reads that are queued.");
             f.confidence = f.confidence.min(Confidence::Likely);
-            f.remedies
-                .push(Remedy::act("a scheduler that bounds how long writes wait"));
+            f.remedies.push(BOUNDED);
         }
         None => {
             f.how = "The scheduler prefers reads, as deadline and mq-deadline do.".to_owned();
@@ -111,12 +143,8 @@ fn explain(f: &mut Finding, whole: &Whole<'_>) {
                 Confidence::Likely,
                 "which scheduler it is, and its tunables",
             );
-            f.remedies.push(Remedy::set(
-                "queue/iosched/writes_starved",
-                1,
-                "if the scheduler is deadline or mq-deadline",
-            ));
+            f.remedies.push(ONE_BATCH_IF);
         }
     }
-    f.remedies.push(Remedy::act("fewer reads queued at a time"));
+    f.remedies.push(FEWER_READS);
 }
