@@ -20,6 +20,7 @@ mod index;
 pub mod lifecycle;
 mod lives;
 pub mod merges;
+pub mod metric;
 pub mod names;
 pub mod scope;
 pub mod seeks;

@@ -8,8 +8,9 @@ use anyhow::{Result, bail};
 use blklab::Actions;
 use blklab::explain::Survey;
 use blklab::findings::{Report, time_text};
+use blklab::metric::Unit;
 use blklab::what_if::{
-    self, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
+    self, COLUMNS, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -253,13 +254,11 @@ fn verdict(t: &Trial, v: &Verdict) -> String {
     text + "."
 }
 
-const HEAD: [&str; 6] = ["count", "p50", "p99", "max", "per s", "MiB/s"];
-
 fn row(out: &mut impl Write, r: &Row) -> Result<()> {
     let name = format!("{} {}", r.seen().who(), r.seen().direction);
     write!(out, "   {name:<22.22}")?;
-    for head in HEAD {
-        write!(out, " {head:>8}")?;
+    for column in &COLUMNS {
+        write!(out, " {:>8}", column.title)?;
     }
     writeln!(out)?;
     if let Some(recorded) = &r.recorded {
@@ -276,30 +275,22 @@ fn row(out: &mut impl Write, r: &Row) -> Result<()> {
         f if f >= 1.0 => format!("x {}", figures(f)),
         f => format!("/ {}", figures(1.0 / f)),
     };
-    let (a, b) = (&r.after, &r.before);
-    let change = [
-        times(a.count as f64, b.count as f64),
-        times(a.p50_ns as f64, b.p50_ns as f64),
-        times(a.p99_ns as f64, b.p99_ns as f64),
-        times(a.max_ns as f64, b.max_ns as f64),
-        times(a.per_s, b.per_s),
-        times(a.mib_per_s, b.mib_per_s),
-    ];
+    let change = COLUMNS.map(|c| times((c.value)(&r.after), (c.value)(&r.before)));
     line(out, "change", &change)
 }
 
 fn cells(f: &Figures) -> [String; 6] {
-    [
-        f.count.to_string(),
-        time_text(f.p50_ns),
-        time_text(f.p99_ns),
-        time_text(f.max_ns),
-        figures(f.per_s),
-        figures(f.mib_per_s),
-    ]
+    COLUMNS.map(|c| {
+        let value = (c.value)(f);
+        match c.unit {
+            Unit::Ns => time_text(value as u64),
+            Unit::One => value.to_string(),
+            _ => figures(value),
+        }
+    })
 }
 
-fn line(out: &mut impl Write, name: &str, cells: &[String; 6]) -> Result<()> {
+fn line(out: &mut impl Write, name: &str, cells: &[String]) -> Result<()> {
     write!(out, "     {name:<20}")?;
     for cell in cells {
         write!(out, " {cell:>8}")?;

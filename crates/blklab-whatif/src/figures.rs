@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What processes got: the same numbers of a recording and of a simulated run.
 
+use blklab_analysis::metric::Unit;
 use blklab_analysis::names::who;
 use blklab_infer::{Bio, Process, Recorded};
 use blklab_types::{Op, Pid, SECTOR_BYTES, Span};
@@ -46,6 +47,31 @@ impl Figures {
     pub fn total_ns(&self) -> u64 {
         self.mean_ns.saturating_mul(self.count)
     }
+}
+
+/// A number of [`Figures`], as tables show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// In a word.
+    pub title: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its value.
+    pub value: fn(&Figures) -> f64,
+}
+
+/// The numbers that tables show, in their order.
+pub static COLUMNS: [Column; 6] = [
+    column("count", Unit::One, |f| f.count as f64),
+    column("p50", Unit::Ns, |f| f.p50_ns as f64),
+    column("p99", Unit::Ns, |f| f.p99_ns as f64),
+    column("max", Unit::Ns, |f| f.max_ns as f64),
+    column("per s", Unit::PerS, |f| f.per_s),
+    column("MiB/s", Unit::MibPerS, |f| f.mib_per_s),
+];
+
+const fn column(title: &'static str, unit: Unit, value: fn(&Figures) -> f64) -> Column {
+    Column { title, unit, value }
 }
 
 /// Directions with their names.

@@ -26,7 +26,7 @@ mod rerun;
 mod stage;
 
 pub use change::{Change, parse};
-pub use figures::{Figures, figures};
+pub use figures::{COLUMNS, Column, Figures, figures};
 pub use law::{Commands, Hints, Law};
 pub use report::{Device, Row, Trial, Verdict, WhatIf};
 pub use rerun::{OwnRun, Rerun};

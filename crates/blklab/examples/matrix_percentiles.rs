@@ -55,7 +55,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
         "reads, us", "50 %", "99 %", "99.9 %"
     );
     for repetitions in runs.chunk_by(|a, b| a.0.label == b.0.label) {
-        let percentile = |key: &str| microseconds(repetitions, metric::named(key));
+        let percentile =
+            |key: &str| microseconds(repetitions, metric::named(key).expect("a metric"));
         println!(
             "{:<28} {:>9.1} {:>9.1} {:>9.1}",
             repetitions[0].0.name(),

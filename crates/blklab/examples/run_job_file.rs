@@ -28,7 +28,11 @@ pub(crate) fn run_file(job: &Path) -> Result<(), Error> {
     let output = run(&plan, &RunOptions::default())?;
 
     for row in job_rows(&output) {
-        let value = |key: &str| metric::named(key).of_jobs(&row.numbers).unwrap_or(0.0);
+        let value = |key: &str| {
+            metric::named(key)
+                .and_then(|m| m.of_jobs(&row.numbers))
+                .unwrap_or(0.0)
+        };
         println!(
             "{:>10} {:5}  {:>7.0} IOPS  99 % within {:>6.0} us",
             row.job.as_deref().unwrap_or("all"),

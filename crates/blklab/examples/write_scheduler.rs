@@ -72,7 +72,12 @@ pub(crate) fn main() -> Result<(), Error> {
         let plan = Planner::new(&sim).plan(&experiment)?;
         let output = run(&plan, &RunOptions::default())?;
         let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
-        let value = |key: &str| metric::named(key).of_jobs(&reads).unwrap_or(0.0) / 1e6;
+        let value = |key: &str| {
+            metric::named(key)
+                .and_then(|m| m.of_jobs(&reads))
+                .unwrap_or(0.0)
+                / 1e6
+        };
         println!(
             "{scheduler:<12} median {:>6.1} ms, longest {:>7.1} ms",
             value("clat_p50"),

@@ -25,7 +25,7 @@
 //! let output = run(&plan, &RunOptions::default())?;
 //! let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
 //! assert_eq!(reads.jobs, 2);
-//! let p99_ns = metric::named("clat_p99").of_jobs(&reads).expect("there are reads");
+//! let p99_ns = metric::named("clat_p99").and_then(|m| m.of_jobs(&reads)).expect("there are reads");
 //! assert!(p99_ns > 1e6, "a disk takes milliseconds: {p99_ns}");
 //!
 //! // A run repeats, bit for bit.
@@ -79,6 +79,7 @@ pub mod run;
 pub mod run_directory;
 pub mod same;
 pub mod scheduler;
+pub mod statistics;
 pub mod summary;
 pub mod to_fio;
 mod trace_copy;

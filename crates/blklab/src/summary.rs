@@ -42,13 +42,13 @@ pub struct Row {
 }
 
 impl Row {
-    /// A metric over the runs, by its key.
+    /// A metric over the runs, by its key; of what is no metric nothing.
     pub fn spread(&self, key: &str) -> Spread {
         let metric = metric::named(key);
         let values = self
             .numbers
             .iter()
-            .map(|n| metric.of_jobs(n).unwrap_or(0.0));
+            .map(|n| metric.and_then(|m| m.of_jobs(n)).unwrap_or(0.0));
         Spread::new(values.collect())
     }
 }

@@ -3,7 +3,8 @@
 //! were and with something changed.
 
 pub use blklab_whatif::{
-    Change, Device, Figures, Known, OwnRun, Rerun, Row, Stage, Trial, Verdict, WhatIf, parse,
+    COLUMNS, Change, Column, Device, Figures, Known, OwnRun, Rerun, Row, Stage, Trial, Verdict,
+    WhatIf, parse,
 };
 
 use blklab_analysis::lifecycle::Lifecycles;

@@ -3,8 +3,8 @@
 //! trace. Both go by the columns of [`metric`].
 
 use super::Options;
-use crate::metric::{self, Unit};
-use blklab_compare::{Aim, Figure};
+use crate::metric::{self, Compared, DISK, ENDED, JOBS, Metric, Pooling};
+use crate::statistics::Figure;
 use blklab_fiostat::LatencyHist;
 use blklab_types::{Error, no_such};
 use serde_json::Value;
@@ -12,98 +12,29 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// A number that is compared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// Its name with unit.
     pub name: String,
-    /// In words.
-    pub title: &'static str,
-    /// Which way it is better.
-    pub aim: Aim,
-    how: How,
+    /// What it is.
+    pub metric: &'static Metric,
 }
 
-/// How runs make one of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum How {
-    Mean,
-    Median,
-    Percentile(f64),
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        std::ptr::eq(self.metric, other.metric)
+    }
 }
-
-/// Columns of jobs and of the disk that are compared unless others are asked for.
-const OF_JOBS: [&str; 8] = [
-    "bandwidth_bytes_per_s",
-    "clat_mean_ns",
-    "clat_p50_ns",
-    "clat_p99_ns",
-    "clat_p999_ns",
-    "clat_max_ns",
-    "disk_q2d_mean_ns",
-    "disk_d2c_mean_ns",
-];
-
-/// What is compared of bios of a trace: from Q to C, and its parts.
-const OF_BIOS: [(&str, &str, Aim, How); 9] = [
-    ("bandwidth_bytes_per_s", "bandwidth", Aim::Higher, How::Mean),
-    ("iops", "IOPS", Aim::Higher, How::Mean),
-    ("q2c_mean_ns", "Q2C mean", Aim::Lower, How::Mean),
-    ("q2c_p50_ns", "Q2C p50", Aim::Lower, How::Percentile(50.0)),
-    ("q2c_p99_ns", "Q2C p99", Aim::Lower, How::Percentile(99.0)),
-    (
-        "q2c_p999_ns",
-        "Q2C p99.9",
-        Aim::Lower,
-        How::Percentile(99.9),
-    ),
-    ("q2c_max_ns", "Q2C max", Aim::Lower, How::Median),
-    ("q2d_mean_ns", "Q2D mean", Aim::Lower, How::Mean),
-    ("d2c_mean_ns", "D2C mean", Aim::Lower, How::Mean),
-];
-
-/// Percentiles of jobs, which are those of all runs together.
-const POOLED: [(&str, f64); 4] = [
-    ("clat_p50", 50.0),
-    ("clat_p95", 95.0),
-    ("clat_p99", 99.0),
-    ("clat_p999", 99.9),
-];
 
 impl Column {
-    fn of_jobs(metric: &metric::Metric) -> Column {
-        let pooled = POOLED.iter().find(|(key, _)| *key == metric.key);
-        let aim = match metric.unit {
-            Unit::Ns | Unit::Us | Unit::Ms | Unit::S => Aim::Lower,
-            Unit::BytesPerS | Unit::KibPerS | Unit::MbPerS | Unit::MibPerS | Unit::PerS => {
-                Aim::Higher
-            }
-            Unit::One | Unit::Bytes | Unit::Sectors | Unit::Percent => Aim::None,
-        };
-        Column {
-            name: metric.column(),
-            title: metric.title,
-            aim,
-            how: match pooled {
-                Some((_, percentile)) => How::Percentile(*percentile),
-                None if metric.key.ends_with("_max") || metric.key.ends_with("_min") => How::Median,
-                None => How::Mean,
-            },
-        }
-    }
-
     /// Those that there are, of jobs and the disk or of bios.
     fn all(bios: bool) -> Vec<Column> {
-        if bios {
-            let columns = OF_BIOS.iter().map(|&(name, title, aim, how)| Column {
-                name: name.to_owned(),
-                title,
-                aim,
-                how,
-            });
-            return columns.collect();
-        }
-        let metrics = metric::JOBS.iter().chain(metric::DISK);
-        metrics.map(Column::of_jobs).collect()
+        let tables = if bios { [ENDED, &[]] } else { [JOBS, DISK] };
+        let column = |metric: &'static Metric| Column {
+            name: metric.column(),
+            metric,
+        };
+        tables.into_iter().flatten().map(column).collect()
     }
 
     /// The one of a name.
@@ -124,7 +55,7 @@ impl Column {
         if runs.is_empty() {
             return None;
         }
-        if let How::Percentile(percentile) = self.how {
+        if let Pooling::Percentile(percentile) = self.metric.pooling {
             let all_have = runs.iter().all(|r| r.latencies.bins().next().is_some());
             let latencies = runs.iter().map(|r| r.latencies.clone());
             return all_have.then(|| Figure::pooled(percentile, latencies.collect()));
@@ -132,10 +63,12 @@ impl Column {
         let values = runs.iter().map(|r| r.values.get(&self.name).copied());
         let values: Vec<f64> = values.collect::<Option<_>>()?;
         let is_batch = runs.iter().any(|r| r.is_batch);
-        Some(match self.how {
-            How::Median if is_batch => Figure::median(vec![values.into_iter().fold(0.0, f64::max)]),
-            How::Median => Figure::median(values),
-            How::Mean | How::Percentile(_) => Figure::mean(values),
+        Some(match self.metric.pooling {
+            Pooling::Median if is_batch => {
+                Figure::median(vec![values.into_iter().fold(0.0, f64::max)])
+            }
+            Pooling::Median => Figure::median(values),
+            Pooling::Mean | Pooling::Percentile(_) => Figure::mean(values),
         })
     }
 }
@@ -146,14 +79,12 @@ pub(super) fn columns(key: &WhatOf, options: &Options) -> Vec<Column> {
         return options.columns.clone();
     }
     let mut columns = Column::all(options.bios);
-    if !options.bios {
-        columns.retain(|c| match c.name.as_str() {
-            // Calls of fsync move no bytes.
-            "iops" => key.direction == "sync",
-            "bandwidth_bytes_per_s" => key.direction != "sync",
-            name => OF_JOBS.contains(&name),
-        });
-    }
+    columns.retain(|c| match c.metric.compared {
+        Compared::IfAsked => false,
+        Compared::Always => true,
+        Compared::Transfers => key.direction != "sync",
+        Compared::Syncs => key.direction == "sync",
+    });
     columns
 }
 

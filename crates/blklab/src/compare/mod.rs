@@ -5,7 +5,7 @@
 //! A *side* is what was measured together: the repetitions of an experiment, or a trace.
 //! [`Recordings`] finds and reads them in run directories, folders of these, and traces;
 //! [`compare`] compares one with another. Numbers, intervals and verdicts are those of
-//! [`blklab_compare`].
+//! [`crate::statistics`].
 
 mod differences;
 mod events;
@@ -16,7 +16,8 @@ mod tests;
 mod widths;
 mod windows;
 
-pub use blklab_compare::{Aim, CONFIDENCE, Change, Verdict};
+pub use crate::metric::Aim;
+pub use crate::statistics::{CONFIDENCE, Change, Verdict};
 pub use differences::Difference;
 pub use events::FirstDifference;
 pub use figures::Column;
@@ -24,7 +25,7 @@ pub use read::{Basis, FindingSum, Recordings, Run, Side};
 pub use widths::widths;
 pub use windows::WarmUp;
 
-use blklab_compare::{Figure, adjust};
+use crate::statistics::{Figure, adjust};
 use blklab_fiostat::LatencyHist;
 use blklab_types::Error;
 use figures::{RowFigures, Source, WhatOf};
@@ -216,10 +217,10 @@ fn changed(column: &Column, before: &Figure, after: &Figure, paired: bool) -> Me
     let change = Change::between(before, after, paired);
     MetricChange {
         metric: column.name.clone(),
-        title: column.title,
-        aim: column.aim,
+        title: column.metric.title,
+        aim: column.metric.aim,
         change,
-        verdict: change.verdict(column.aim),
+        verdict: change.verdict(column.metric.aim),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::figures::{Column, RowFigures, Source, WhatOf};
 use crate::record::metrics;
 use crate::run::RunOutput;
-use blklab_compare::{CONFIDENCE, half_width};
+use crate::statistics::{CONFIDENCE, half_width};
 
 /// How well repetitions know a number: for each row of
 /// [`Comparison`](super::Comparison) that has it in all of them, half of its 95 % interval in

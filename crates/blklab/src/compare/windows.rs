@@ -3,12 +3,12 @@
 //! of what comes after. Memory does not grow with the trace.
 
 use super::figures::{NAMES_MAX, RowFigures, Source, WhatOf};
+use crate::metric::{ENDED, EndedBios, Metric};
+use crate::statistics::{BATCHES, warm_up};
 use crate::summary::jobs::stem;
 use blklab_analysis::bins::{Bin, Bins};
 use blklab_analysis::lifecycle::{BioLife, LifeSink};
 use blklab_analysis::names::Names;
-use blklab_compare::{BATCHES, warm_up};
-use blklab_fiostat::LatencyHist;
 use blklab_types::{Op, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,35 +18,11 @@ const FIRST_NS: u64 = 1_000_000;
 /// Processes that are told apart; further ones are one.
 const ROWS_MAX: usize = 64;
 
-/// The bios of somebody that ended in a window.
-#[derive(Clone, Debug, Default)]
-struct Window {
-    bios: u64,
-    bytes: u64,
-    q2c_ns: u64,
-    q2d_ns: u64,
-    d2c_ns: u64,
-    max_ns: u64,
-    latencies: LatencyHist,
-}
-
 /// The bios that ended in a window, by process and direction.
-type Ended = BTreeMap<(Pid, &'static str), Window>;
+type Ended = BTreeMap<(Pid, &'static str), EndedBios>;
 
-impl Window {
-    fn add(&mut self, other: &Window) {
-        self.bios += other.bios;
-        self.bytes += other.bytes;
-        self.q2c_ns = self.q2c_ns.saturating_add(other.q2c_ns);
-        self.q2d_ns = self.q2d_ns.saturating_add(other.q2d_ns);
-        self.d2c_ns = self.d2c_ns.saturating_add(other.d2c_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-        self.latencies.merge(&other.latencies);
-    }
-}
-
-impl Bin for Window {
-    fn join(&mut self, other: Window) {
+impl Bin for EndedBios {
+    fn join(&mut self, other: EndedBios) {
         self.add(&other);
     }
 }
@@ -175,7 +151,7 @@ impl Windows {
         let seconds = range.len() as f64 * self.width_ns() as f64 / 1e9;
         let families = self.families(names);
         // Processes of one name are one: numbers differ from boot to boot.
-        let mut sums: BTreeMap<WhatOf, Window> = BTreeMap::new();
+        let mut sums: BTreeMap<WhatOf, EndedBios> = BTreeMap::new();
         for key @ (pid, direction) in &self.rows {
             let who = match names.get(*pid) {
                 _ if *pid == Pid::MAX => "others".to_owned(),
@@ -188,23 +164,13 @@ impl Windows {
             ended.filter_map(|w| w.get(key)).for_each(|w| sum.add(w));
         }
         let rows = sums.into_iter().map(|(key, sum)| {
-            let mut figures = RowFigures {
+            let sum = EndedBios { seconds, ..sum };
+            let value = |m: &Metric| Some((m.column(), m.of_ended(&sum)?));
+            let figures = RowFigures {
+                values: ENDED.iter().filter_map(value).collect(),
+                latencies: sum.latencies.clone(),
                 is_batch,
-                ..RowFigures::default()
             };
-            let n = sum.bios as f64;
-            let mut put = |column: &str, value: f64| {
-                figures.values.insert(column.to_owned(), value);
-            };
-            put("bandwidth_bytes_per_s", sum.bytes as f64 / seconds);
-            put("iops", n / seconds);
-            if sum.bios > 0 {
-                put("q2c_mean_ns", sum.q2c_ns as f64 / n);
-                put("q2c_max_ns", sum.max_ns as f64);
-                put("q2d_mean_ns", sum.q2d_ns as f64 / n);
-                put("d2c_mean_ns", sum.d2c_ns as f64 / n);
-                figures.latencies = sum.latencies;
-            }
             (key, figures)
         });
         Source {

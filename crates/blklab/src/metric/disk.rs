@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Use of the disk; of an array's disks together, and of the busiest one.
 
-use super::{Metric, Source, Unit};
+use super::{Aim, Compared, Metric, Pooling, Source, Unit};
 use crate::disk_stats::DiskStats;
 use crate::life_totals::{LifeTotals, Times};
 use crate::run::RunOutput;
@@ -11,36 +11,50 @@ pub static DISK: &[Metric] = &[
     row(
         "disk_requests",
         Unit::One,
+        Aim::None,
+        Pooling::Mean,
         "requests that the disk got",
         |n| n.requests as f64,
     ),
     row(
         "disk_merged",
         Unit::Percent,
+        Aim::None,
+        Pooling::Mean,
         "bios that joined a request",
         |n| n.merged_percent,
     ),
     row(
         "disk_q2d_mean",
         Unit::Ns,
+        Aim::Lower,
+        Pooling::Mean,
         "mean time of a bio before it went to the disk",
         |n| n.q2d_ns,
-    ),
+    )
+    .compared(Compared::Always),
     row(
         "disk_d2c_mean",
         Unit::Ns,
+        Aim::Lower,
+        Pooling::Mean,
         "mean time of a bio at the disk",
         |n| n.d2c_ns,
-    ),
+    )
+    .compared(Compared::Always),
     row(
         "disk_util",
         Unit::Percent,
+        Aim::None,
+        Pooling::Mean,
         "time with a bio under way",
         |n| n.busy_percent,
     ),
     row(
         "disk_in_flight_mean",
         Unit::One,
+        Aim::None,
+        Pooling::Mean,
         "bios between Q and C, mean over time",
         |n| n.queue_size,
     ),
@@ -49,12 +63,17 @@ pub static DISK: &[Metric] = &[
 const fn row(
     key: &'static str,
     unit: Unit,
+    aim: Aim,
+    pooling: Pooling,
     title: &'static str,
     value: fn(&DiskNumbers) -> f64,
 ) -> Metric {
     Metric {
         key,
         unit,
+        aim,
+        pooling,
+        compared: Compared::IfAsked,
         title,
         source: Source::Disk(value),
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Metrics of what some jobs of a run did in one direction, by fio's statistics.
 
-use super::{Metric, Source, Unit};
+use super::{Aim, Compared, Metric, Pooling, Source, Unit};
 use blklab_analysis::spread::Spread;
 use blklab_analysis::stats::ProcessStats;
 use blklab_fiostat::{Ddir, IoStat, ThreadStat};
@@ -11,89 +11,237 @@ use blklab_types::Span;
 /// Of jobs and, where they can be, of explicit processes: the columns of CSV, in
 /// their order. Rates are over the time in which at least one of the jobs ran.
 pub static JOBS: &[Metric] = &[
-    row("bytes", Unit::Bytes, "bytes", |n| Some(n.bytes as f64)),
-    row("ios", Unit::One, "calls", |n| Some(n.ios as f64)),
-    row("runt_min", Unit::Ms, "runt-min", |n| n.runt.map(|r| r.min)),
-    row("runt_max", Unit::Ms, "runt-max", |n| n.runt.map(|r| r.max)),
-    row("ran", Unit::Ms, "time in which a job ran", |n| {
-        Some(n.ran_ns as f64 / 1e6)
+    row(
+        "bytes",
+        Unit::Bytes,
+        Aim::None,
+        Pooling::Mean,
+        "bytes",
+        |n| Some(n.bytes as f64),
+    ),
+    row("ios", Unit::One, Aim::None, Pooling::Mean, "calls", |n| {
+        Some(n.ios as f64)
     }),
-    row("clat_mean", Unit::Ns, "clat mean", |n| Some(n.clat_mean_ns)),
-    row("clat_p50", Unit::Ns, "clat p50", |n| n.clat(0)),
-    row("clat_p95", Unit::Ns, "clat p95", |n| n.clat(1)),
-    row("clat_p99", Unit::Ns, "clat p99", |n| n.clat(2)),
-    row("clat_p999", Unit::Ns, "clat p99.9", |n| n.clat(3)),
-    row("clat_max", Unit::Ns, "clat max", |n| {
-        Some(n.clat_max_ns as f64)
-    }),
+    row(
+        "runt_min",
+        Unit::Ms,
+        Aim::Lower,
+        Pooling::Median,
+        "runt-min",
+        |n| n.runt.map(|r| r.min),
+    ),
+    row(
+        "runt_max",
+        Unit::Ms,
+        Aim::Lower,
+        Pooling::Median,
+        "runt-max",
+        |n| n.runt.map(|r| r.max),
+    ),
+    row(
+        "ran",
+        Unit::Ms,
+        Aim::Lower,
+        Pooling::Mean,
+        "time in which a job ran",
+        |n| Some(n.ran_ns as f64 / 1e6),
+    ),
+    row(
+        "clat_mean",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Mean,
+        "clat mean",
+        |n| Some(n.clat_mean_ns),
+    )
+    .compared(Compared::Always),
+    row(
+        "clat_p50",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(50.0),
+        "clat p50",
+        |n| n.clat(0),
+    )
+    .compared(Compared::Always),
+    row(
+        "clat_p95",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(95.0),
+        "clat p95",
+        |n| n.clat(1),
+    ),
+    row(
+        "clat_p99",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(99.0),
+        "clat p99",
+        |n| n.clat(2),
+    )
+    .compared(Compared::Always),
+    row(
+        "clat_p999",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(99.9),
+        "clat p99.9",
+        |n| n.clat(3),
+    )
+    .compared(Compared::Always),
+    row(
+        "clat_max",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Median,
+        "clat max",
+        |n| Some(n.clat_max_ns as f64),
+    )
+    .compared(Compared::Always),
     row(
         "bandwidth",
         Unit::BytesPerS,
+        Aim::Higher,
+        Pooling::Mean,
         "bandwidth while a job ran",
         |n| Some(n.bandwidth),
-    ),
-    row("iops", Unit::PerS, "IOPS while a job ran", |n| Some(n.iops)),
+    )
+    .compared(Compared::Transfers),
+    row(
+        "iops",
+        Unit::PerS,
+        Aim::Higher,
+        Pooling::Mean,
+        "IOPS while a job ran",
+        |n| Some(n.iops),
+    )
+    .compared(Compared::Syncs),
 ];
 
 /// Of jobs as fio itself reports them, which published and measured numbers are
 /// compared with. Rates are over the longest run time of a job; a percentile is the
 /// middle of its bucket, which can lie beyond the largest value.
 pub static FIO: &[Metric] = &[
-    row("group_bandwidth", Unit::BytesPerS, "bandwidth", |n| {
-        n.per_runtime(n.bytes)
-    }),
-    row("group_iops", Unit::PerS, "IOPS", |n| n.per_runtime(n.ios)),
-    row("fio_clat_p50", Unit::Ns, "clat p50", |n| {
-        n.clat_buckets_ns.first().map(|p| *p as f64)
-    }),
-    row("fio_clat_p95", Unit::Ns, "clat p95", |n| {
-        n.clat_buckets_ns.get(1).map(|p| *p as f64)
-    }),
-    row("fio_clat_p99", Unit::Ns, "clat p99", |n| {
-        n.clat_buckets_ns.get(2).map(|p| *p as f64)
-    }),
-    row("runt_median", Unit::Ms, "median run time", |n| {
-        n.runt.map(|r| r.median)
-    }),
+    row(
+        "group_bandwidth",
+        Unit::BytesPerS,
+        Aim::Higher,
+        Pooling::Mean,
+        "bandwidth",
+        |n| n.per_runtime(n.bytes),
+    ),
+    row(
+        "group_iops",
+        Unit::PerS,
+        Aim::Higher,
+        Pooling::Mean,
+        "IOPS",
+        |n| n.per_runtime(n.ios),
+    ),
+    row(
+        "fio_clat_p50",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(50.0),
+        "clat p50",
+        |n| n.clat_buckets_ns.first().map(|p| *p as f64),
+    ),
+    row(
+        "fio_clat_p95",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(95.0),
+        "clat p95",
+        |n| n.clat_buckets_ns.get(1).map(|p| *p as f64),
+    ),
+    row(
+        "fio_clat_p99",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Percentile(99.0),
+        "clat p99",
+        |n| n.clat_buckets_ns.get(2).map(|p| *p as f64),
+    ),
+    row(
+        "runt_median",
+        Unit::Ms,
+        Aim::Lower,
+        Pooling::Mean,
+        "median run time",
+        |n| n.runt.map(|r| r.median),
+    ),
     // Of fio's samples in successive pieces of time, 500 ms unless `bwavgtime`
     // says otherwise.
     row(
         "bandwidth_cv",
         Unit::One,
+        Aim::None,
+        Pooling::Mean,
         "bandwidth, deviation over mean",
         |n| {
             let bw = &n.bw_samples;
             (bw.samples > 1).then(|| bw.stddev() / bw.mean)
         },
     ),
-    row("latency_max", Unit::Ns, "longest call", |n| {
-        Some(n.lat_max_ns as f64)
-    }),
-    row("latency_mean", Unit::S, "mean of calls", |n| {
-        (n.calls > 0).then(|| n.lat_total_ns / 1e9 / n.calls as f64)
-    }),
-    row("latency_total", Unit::S, "sum of calls", |n| {
-        Some(n.lat_total_ns / 1e9)
-    }),
+    row(
+        "latency_max",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Median,
+        "longest call",
+        |n| Some(n.lat_max_ns as f64),
+    ),
+    row(
+        "latency_mean",
+        Unit::S,
+        Aim::Lower,
+        Pooling::Mean,
+        "mean of calls",
+        |n| (n.calls > 0).then(|| n.lat_total_ns / 1e9 / n.calls as f64),
+    ),
+    row(
+        "latency_total",
+        Unit::S,
+        Aim::Lower,
+        Pooling::Mean,
+        "sum of calls",
+        |n| Some(n.lat_total_ns / 1e9),
+    ),
     // From the start of the first job to the end of the last, sync at the end
     // included.
-    program("runtime", Unit::Ns, "run time of the program", |n| {
-        n.program.map(|span| span.0 as f64)
-    }),
-    program("create_rate", Unit::MibPerS, "mean of create rates", |n| {
-        n.create_rate_mib_s
-    }),
+    program(
+        "runtime",
+        Unit::Ns,
+        Aim::Lower,
+        Pooling::Mean,
+        "run time of the program",
+        |n| n.program.map(|span| span.0 as f64),
+    ),
+    program(
+        "create_rate",
+        Unit::MibPerS,
+        Aim::Higher,
+        Pooling::Mean,
+        "mean of create rates",
+        |n| n.create_rate_mib_s,
+    ),
 ];
 
 const fn row(
     key: &'static str,
     unit: Unit,
+    aim: Aim,
+    pooling: Pooling,
     title: &'static str,
     value: fn(&Numbers) -> Option<f64>,
 ) -> Metric {
     Metric {
         key,
         unit,
+        aim,
+        pooling,
+        compared: Compared::IfAsked,
         title,
         source: Source::Jobs(value),
     }
@@ -102,12 +250,17 @@ const fn row(
 const fn program(
     key: &'static str,
     unit: Unit,
+    aim: Aim,
+    pooling: Pooling,
     title: &'static str,
     value: fn(&Numbers) -> Option<f64>,
 ) -> Metric {
     Metric {
         key,
         unit,
+        aim,
+        pooling,
+        compared: Compared::IfAsked,
         title,
         source: Source::Program(value),
     }
@@ -295,7 +448,7 @@ mod tests {
             clat_max_ns: 100,
             ..Numbers::default()
         };
-        let value = |key: &str| metric::named(key).of_jobs(&n);
+        let value = |key: &str| metric::named(key).expect("a metric").of_jobs(&n);
         assert_eq!(
             (value("clat_p50"), value("clat_p99")),
             (Some(70.0), Some(100.0))
@@ -311,6 +464,6 @@ mod tests {
         assert_eq!(value("q2d_max"), None, "of bios");
         assert!(n.is_spread());
         let none = Numbers { jobs: 0, ..n };
-        assert_eq!(metric::named("bytes").of_jobs(&none), None);
+        assert_eq!(metric::named("bytes").and_then(|m| m.of_jobs(&none)), None);
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Metrics: each number that is made of a run has a row in one of the tables here,
-//! with its name, unit, source and formula. The table and the CSV of `blklab run`,
-//! the JSON object `metrics`, studies and measured cases take theirs from here.
+//! with its name, unit, source and formula, which way it is better, and what several runs
+//! make of it. The table and the CSV of `blklab run`,
+//! the JSON object `metrics`, comparisons, studies and measured cases take theirs from here.
 //!
 //! ```
 //! use blklab::metric;
@@ -16,13 +17,14 @@
 
 mod bios;
 mod disk;
+mod ended;
 mod jobs;
-mod unit;
 
 pub use bios::BIOS;
+pub use blklab_analysis::metric::{Aim, Pooling, Unit};
 pub use disk::{DISK, DiskNumbers};
+pub use ended::{ENDED, EndedBios};
 pub use jobs::{FIO, JOBS, Numbers};
-pub use unit::Unit;
 
 use blklab_analysis::watch::BioFigures;
 use std::fmt;
@@ -34,10 +36,29 @@ pub struct Metric {
     pub key: &'static str,
     /// Unit of its values.
     pub unit: Unit,
+    /// Which way it is better.
+    pub aim: Aim,
+    /// How the values of several runs make one.
+    pub pooling: Pooling,
+    /// When runs are compared by it.
+    pub compared: Compared,
     /// In words.
     pub title: &'static str,
     /// What it is made of, and how.
     pub source: Source,
+}
+
+/// When runs are compared by a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// If it is asked for.
+    IfAsked,
+    /// Always.
+    Always,
+    /// Where bytes move, unless others are asked for.
+    Transfers,
+    /// For calls of fsync and its kin, which move no bytes, unless others are asked for.
+    Syncs,
 }
 
 /// What a metric is made of.
@@ -52,6 +73,8 @@ pub enum Source {
     Disk(fn(&DiskNumbers) -> f64),
     /// Lives of some bios and requests.
     Bios(fn(&BioFigures) -> Option<f64>),
+    /// Bios of a process that ended in a stretch of a trace.
+    Ended(fn(&EndedBios) -> Option<f64>),
 }
 
 impl fmt::Debug for Source {
@@ -67,12 +90,17 @@ impl Source {
             Source::Jobs(_) => "jobs with I/O",
             Source::Program(_) => "jobs",
             Source::Disk(_) => "disks",
-            Source::Bios(_) => "bios of the trace",
+            Source::Bios(_) | Source::Ended(_) => "bios of the trace",
         }
     }
 }
 
 impl Metric {
+    /// The same, with another rule for comparisons.
+    const fn compared(self, compared: Compared) -> Metric {
+        Metric { compared, ..self }
+    }
+
     /// Its name with the unit of its values, as in the header of CSV.
     pub fn column(&self) -> String {
         match self.unit.suffix() {
@@ -110,6 +138,15 @@ impl Metric {
             _ => None,
         }
     }
+
+    /// Of the bios of a process in a stretch of a trace; none if there are none, or for a
+    /// metric of something else.
+    pub fn of_ended(&self, bios: &EndedBios) -> Option<f64> {
+        match self.source {
+            Source::Ended(of) => of(bios),
+            _ => None,
+        }
+    }
 }
 
 /// A metric, and the unit that its values are wanted in.
@@ -136,7 +173,8 @@ impl PartialEq for Wanted {
 
 impl Eq for Wanted {}
 
-/// All metrics.
+/// All metrics of runs; those of [`ENDED`], which only comparisons have, are named as they
+/// are.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     [JOBS, FIO, DISK, BIOS].into_iter().flatten()
 }
@@ -156,19 +194,15 @@ pub fn find(name: &str) -> Option<Wanted> {
             "" => return None,
             _ => unit,
         };
-        let same_kind = unit.kind() == metric.unit.kind();
+        let same_kind = unit.converts_to(metric.unit);
         same_kind.then_some(Wanted { metric, unit })
     };
     all().find_map(wanted)
 }
 
-/// The metric with this key.
-///
-/// # Panics
-/// If there is none: for keys that a program writes down, not a user.
-pub fn named(key: &str) -> &'static Metric {
-    let found = all().find(|m| m.key == key);
-    found.unwrap_or_else(|| panic!("no metric '{key}'"))
+/// The metric with this key, in its own unit.
+pub fn named(key: &str) -> Option<&'static Metric> {
+    all().find(|m| m.key == key)
 }
 
 #[cfg(test)]
@@ -184,7 +218,9 @@ mod tests {
             let expected = (metric.key, metric.unit);
             assert_eq!((found.metric.key, found.unit), expected);
             assert!(!metric.title.is_empty(), "{}", metric.key);
+            assert!(named(metric.key).is_some(), "{}", metric.key);
         }
+        assert!(named("clat_p98").is_none());
         for wrong in [
             "",
             "ios_s",
@@ -194,6 +230,21 @@ mod tests {
             "clat_p50_kib_s",
         ] {
             assert!(find(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_better_shorter_and_a_rate_higher() {
+        for metric in all().chain(ENDED) {
+            let expected = match metric.unit {
+                Unit::Ns | Unit::Us | Unit::Ms | Unit::S => Aim::Lower,
+                Unit::BytesPerS | Unit::KibPerS | Unit::MbPerS | Unit::MibPerS | Unit::PerS => {
+                    Aim::Higher
+                }
+                Unit::One | Unit::Bytes | Unit::Sectors | Unit::Percent => continue,
+            };
+            let is_gap = metric.key == "q2q_median";
+            assert!(metric.aim == expected || is_gap, "{}", metric.key);
         }
     }
 }

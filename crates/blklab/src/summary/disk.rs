@@ -18,10 +18,10 @@ pub struct DiskRow {
 }
 
 impl DiskRow {
-    /// A metric over the runs, by its key.
+    /// A metric over the runs, by its key; of what is no metric nothing.
     pub fn spread(&self, key: &str) -> Spread {
         let metric = metric::named(key);
-        let values = self.numbers.iter().filter_map(|n| metric.of_disk(n));
+        let values = self.numbers.iter().filter_map(|n| metric?.of_disk(n));
         Spread::new(values.collect())
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a figure changed from one side to the other.
 
-use crate::bootstrap::interval;
-use crate::figure::{Aim, Figure};
-use crate::student::probability;
+use super::bootstrap::interval;
+use super::figure::Figure;
+use super::student::probability;
+use blklab_analysis::metric::Aim;
 use serde::Serialize;
 
 /// The confidence of intervals and verdicts.

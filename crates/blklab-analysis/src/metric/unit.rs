@@ -34,7 +34,7 @@ pub enum Unit {
 
 /// What a unit measures: units of one kind convert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     Count,
     Bytes,
     Sectors,
@@ -93,12 +93,13 @@ impl Unit {
         self.row().2
     }
 
-    pub(super) fn kind(self) -> Kind {
-        self.row().0
+    /// Whether values in one of both can be said in the other.
+    pub fn converts_to(self, other: Unit) -> bool {
+        self.row().0 == other.row().0
     }
 
     /// A value in this unit, in another of the same kind.
-    pub(super) fn convert(self, value: f64, to: Unit) -> f64 {
+    pub fn convert(self, value: f64, to: Unit) -> f64 {
         let (from, to) = (self.row().3, to.row().3);
         if to >= from {
             value / (to / from)

@@ -2,8 +2,8 @@
 //! Intervals by the bootstrap: the runs are drawn again and again, with replacement,
 //! and the interval holds the middle of what comes out.
 
-use crate::figure::Figure;
-use crate::student::tail_of_percentiles;
+use super::figure::Figure;
+use super::student::tail_of_percentiles;
 use blklab_engine::Stream;
 
 /// Draws. More than enough for two digits.

@@ -15,7 +15,8 @@
 //! resampled run by run, and a maximum is the median of the runs' maxima.
 //!
 //! ```
-//! use blklab_compare::{Aim, Change, Figure, Verdict, adjust};
+//! use blklab::metric::Aim;
+//! use blklab::statistics::{Change, Figure, Verdict, adjust};
 //!
 //! let before = Figure::mean(vec![10.1, 9.9, 10.0, 10.2, 9.8]);
 //! let after = Figure::mean(vec![20.3, 19.8, 20.1, 20.4, 19.7]);
@@ -32,6 +33,6 @@ mod student;
 mod warm_up;
 
 pub use change::{CONFIDENCE, Change, Verdict, adjust};
-pub use figure::{Aim, Figure};
+pub use figure::Figure;
 pub use student::half_width;
 pub use warm_up::{BATCHES, warm_up};

@@ -2,19 +2,6 @@
 //! One number over the runs of a side.
 
 use blklab_fiostat::LatencyHist;
-use serde::Serialize;
-
-/// Which way a number is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Aim {
-    /// A latency.
-    Lower,
-    /// A rate.
-    Higher,
-    /// Neither: a count, a share.
-    None,
-}
 
 /// One number over the runs of a side: its value in each run, and how these make one.
 #[derive(Clone, Debug, PartialEq)]
