@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What options do about an error: libraries name keys, and only the command knows its options.
+//! What the command can do about an error: libraries name keys, and only the command knows
+//! its options and lists.
 
-use blklab::Error;
+use blklab::{Error, ErrorKind};
 
-/// Keys that errors are about, and what is said of each.
-const HINTS: [(&str, &str); 2] = [
-    ("jobs", "--jobs N runs fewer"),
-    (
-        "replay.device",
-        "--trace-dev MAJOR,MINOR or 'device' in [replay] says which",
-    ),
-];
-
-/// The error with what an option does about it, if there is one for its key.
-pub(crate) fn hinted(err: Error) -> Error {
-    match HINTS.iter().find(|(key, _)| *key == &*err.key) {
-        Some((_, hint)) => Error {
-            what: format!("{}; {hint}", err.what),
-            ..err
-        },
-        None => err,
+/// What helps with an error, if something does.
+pub(crate) fn hint(err: &Error) -> Option<&'static str> {
+    match (err.kind, &*err.key) {
+        (ErrorKind::UnknownName, "kernel") => Some("blklab list kernels shows them"),
+        (ErrorKind::UnknownName, "scenario") => Some("blklab list scenarios shows them"),
+        (ErrorKind::UnknownName, "device") => Some("blklab list devices shows them"),
+        (ErrorKind::UnknownName, key) if key.starts_with("device.") => {
+            Some("blklab list devices NAME shows them")
+        }
+        (ErrorKind::UnknownName, _) => Some("blklab list tunables shows them"),
+        (_, "jobs") => Some("--jobs N runs fewer"),
+        (_, "replay.device") => Some("--trace-dev MAJOR,MINOR or 'device' in [replay] says which"),
+        _ => None,
     }
 }

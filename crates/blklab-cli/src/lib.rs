@@ -151,7 +151,11 @@ fn with_causes(e: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    let mut causes = e.chain().filter_map(|c| c.downcast_ref::<blklab::Error>());
+    match causes.find_map(hints::hint) {
+        Some(hint) => format!("{text}; {hint}"),
+        None => text,
+    }
 }
 
 /// The reader of our output went away: nothing is wrong.

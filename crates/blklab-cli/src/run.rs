@@ -5,7 +5,6 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::execute::execute;
 use crate::files::Files;
-use crate::hints::hinted;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::source::set_by_option;
@@ -75,7 +74,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let plans = matrix::plans(&cells, overrides, &planner).map_err(|err| chosen.told(err))?;
     let memory: Vec<_> = plans.iter().map(|p| p.needs().memory.clone()).collect();
     let parallel = a.jobs.unwrap_or_else(blklab::parallel::cores);
-    blklab::memory::check(&memory, parallel).map_err(hinted)?;
+    blklab::memory::check(&memory, parallel)?;
     let files = Files::plan(a, &cells, &plans)?;
     let mut output = Output::open(a.output.as_deref())?;
     let interrupt = Interrupt::watch()?;

@@ -73,7 +73,7 @@ impl fmt::Display for DeviceError {
                 known,
             } => {
                 write!(f, "no device is called '{}'", shown(name))?;
-                hint(f, name, *nearest, known, "blklab list devices shows them")
+                hint(f, name, *nearest, known)
             }
             Self::UnknownParam {
                 device,
@@ -82,8 +82,7 @@ impl fmt::Display for DeviceError {
                 known,
             } => {
                 write!(f, "device {device} has no parameter '{}'", shown(param))?;
-                let list = format!("blklab list devices {device} shows them");
-                hint(f, param, *nearest, known, &list)
+                hint(f, param, *nearest, known)
             }
             Self::RepeatedParam { device, param } => {
                 write!(
@@ -124,10 +123,9 @@ fn hint(
     name: &str,
     nearest: Option<&str>,
     known: &[&str],
-    list: &str,
 ) -> fmt::Result {
     if let Some(nearest) = nearest {
         write!(f, "; did you mean '{nearest}'?")?;
     }
-    write!(f, " (known: {}; {list})", choices(name, known))
+    write!(f, " (known: {})", choices(name, known))
 }

@@ -8,8 +8,7 @@ use crate::{
     Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Published, TraceSpec, Variant,
     Workload,
 };
-use blklab_types::shown;
-use blklab_types::{Error, no_such};
+use blklab_types::{Error, ErrorKind, no_such, shown};
 use blklab_workload::Process;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -445,8 +444,10 @@ fn resolve_replay(name: &str, mut table: Table) -> Result<TraceSpec, Error> {
 /// `name` names the scenario; everything else is a parameter of it.
 fn resolve_scenario(mut table: Table, catalogue: &Catalogue) -> Result<Experiment, Error> {
     let Some(name) = table.remove("name") else {
-        let what = "scenario: no 'name', as in name = \"dd+ssh\"; blklab list scenarios shows all";
-        return Err(Error::new(what).about("scenario"));
+        let what = "scenario: no 'name', as in name = \"dd+ssh\"";
+        return Err(Error::new(what)
+            .of_kind(ErrorKind::UnknownName)
+            .about("scenario"));
     };
     let mut e = Experiment::of_scenario(&name.text(), catalogue)?;
     if let Workload::Scenario(s) = &mut e.workload {
@@ -488,10 +489,11 @@ fn device_spec(mut table: Table, file: &str, catalogue: &Catalogue) -> Result<De
         .iter()
         .find_map(|k| table.remove(*k));
     let Some(name) = name else {
-        return Err(Error::new(
-            "device: no 'name', as in name = \"sata-7200-2008\"; blklab list devices shows all",
-        )
-        .about("device"));
+        return Err(
+            Error::new("device: no 'name', as in name = \"sata-7200-2008\"")
+                .of_kind(ErrorKind::UnknownName)
+                .about("device"),
+        );
     };
     let name = name.text();
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));

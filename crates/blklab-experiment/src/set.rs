@@ -4,8 +4,7 @@
 use crate::settings::{self, Home, Setting};
 use crate::{Absent, Experiment, Workload};
 use blklab_kernel::existence;
-use blklab_types::{Error, no_such};
-use blklab_types::{choices, nearest_name, shown};
+use blklab_types::{Error, ErrorKind, choices, nearest_name, no_such, shown};
 
 impl Experiment {
     /// Applies one `KEY=VALUE`: a parameter of the scenario, or a row of the table of
@@ -162,11 +161,12 @@ impl Experiment {
             .collect();
         Error::new(format!(
             "nothing to set is called '{}'; {hint}{parameters}of {}: {own}; of the queue and the \
-             machine: {}; blklab list tunables shows them",
+             machine: {}",
             shown(key),
             self.scheduler,
             choices(key, &others)
         ))
+        .of_kind(ErrorKind::UnknownName)
         .about(key)
     }
 }

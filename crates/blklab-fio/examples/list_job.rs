@@ -43,8 +43,8 @@ fn state(path: &str) -> FileState {
 
 fn run(path: &str, lines_per_job: Option<u64>) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let file = parse(path, &text, &ParseOptions::default(), &Host)
-        .map_err(|error| error.to_string())?;
+    let file =
+        parse(path, &text, &ParseOptions::default(), &Host).map_err(|error| error.to_string())?;
     for note in &file.notes {
         eprintln!("{note}");
     }
@@ -65,8 +65,7 @@ fn run(path: &str, lines_per_job: Option<u64>) -> Result<(), String> {
             ControlFlow::Break(())
         }
     };
-    list(&file, Limits { lines_per_job }, state, visit)
-        .map_err(|error| error.to_string())
+    list(&file, Limits { lines_per_job }, state, visit).map_err(|error| error.to_string())
 }
 
 fn main() -> ExitCode {

@@ -2,7 +2,7 @@
 //! What is refused about a kernel, as the error that crosses crates.
 
 use crate::{PatchError, TunableError, VersionError};
-use blklab_types::{Error, no_such};
+use blklab_types::{Error, ErrorKind, no_such};
 
 impl From<TunableError> for Error {
     fn from(e: TunableError) -> Error {
@@ -35,6 +35,8 @@ impl From<PatchError> for Error {
 
 impl From<VersionError> for Error {
     fn from(e: VersionError) -> Error {
-        Error::new(e.to_string()).about("kernel")
+        Error::new(e.to_string())
+            .of_kind(ErrorKind::UnknownName)
+            .about("kernel")
     }
 }

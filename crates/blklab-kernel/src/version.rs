@@ -88,8 +88,7 @@ impl FromStr for KernelVersion {
     fn from_str(s: &str) -> Result<KernelVersion, VersionError> {
         let bad = || {
             VersionError(format!(
-                "'{}' is not a kernel version; write it like 2.6.28 or 4.19 \
-                 (blklab list kernels shows the presets)",
+                "'{}' is not a kernel version; write it like 2.6.28 or 4.19",
                 shown(s)
             ))
         };

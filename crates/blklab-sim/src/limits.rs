@@ -6,8 +6,7 @@ use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
 use blklab_experiment::{Experiment, MdSpec, QueueFacts};
 use blklab_kernel::KernelVersion;
-use blklab_types::Error;
-use blklab_types::{DiscardLimits, SECTOR_BYTES};
+use blklab_types::{DiscardLimits, Error, ErrorKind, SECTOR_BYTES};
 
 /// What is wrong with a device, at its key or in its file.
 pub fn device_refused(e: DeviceError) -> Error {
@@ -16,12 +15,18 @@ pub fn device_refused(e: DeviceError) -> Error {
         DeviceError::BadValue { param, .. } => format!("device.{param}"),
         _ => "device".to_owned(),
     };
+    let kind = match &e {
+        DeviceError::UnknownDevice { .. } | DeviceError::UnknownParam { .. } => {
+            ErrorKind::UnknownName
+        }
+        _ => ErrorKind::BadInput,
+    };
     match e {
         DeviceError::BadFile { file, line, reason } => Error {
             line: (line > 0).then_some(line),
             ..Error::new(reason).in_file(&file)
         },
-        e => Error::new(e.to_string()).about(key),
+        e => Error::new(e.to_string()).of_kind(kind).about(key),
     }
 }
 

@@ -31,6 +31,9 @@ pub enum ErrorKind {
     /// A file, key or value is wrong; the line says what would be right.
     #[default]
     BadInput,
+    /// Nothing has the name that was given, and more have one than a line can list; the
+    /// key says what kind of thing was meant.
+    UnknownName,
     /// A file is not there.
     MissingFile,
     /// The input is right, and no model knows what it asks for.

@@ -4,7 +4,6 @@
 //!
 //! Every message begins with the option that the text stands behind.
 
-use crate::hints::hinted;
 use blklab::matrix::{Choice, Overrides, PatchSet, Refused, Setting};
 use blklab::{DeviceSpec, Error, MdSpec, shown};
 use std::path::Path;
@@ -292,13 +291,17 @@ pub(crate) fn check_contradictions(o: &Overrides, given: &[Given]) -> Result<(),
 
 /// The error in an option instead of a file.
 fn in_option(err: Error, option: &str) -> Error {
-    Error::new(err.what).in_file(option)
+    Error {
+        file: Some(option.to_owned()),
+        line: None,
+        ..err
+    }
 }
 
 /// The error of a matrix, with the option that it is about.
 pub(crate) fn told(refused: Refused, given: &[Given]) -> Error {
     let option = match refused.choice {
-        None => return hinted(refused.error),
+        None => return refused.error,
         Some(Choice::Kernel(v)) => format!("--kernel {}", shown(&v)),
         Some(Choice::Scheduler(name)) => format!("--sched {}", shown(&name)),
         Some(Choice::Device(None)) => "--device".to_owned(),

@@ -135,7 +135,10 @@ fn few_commands_are_refused_and_odd_ones_left_out() {
         op: Op::Read,
     };
     let text = fit(&[c; 3]).expect_err("too few");
-    assert!(text.to_string().contains("3 commands from D to C"), "{text}");
+    assert!(
+        text.to_string().contains("3 commands from D to C"),
+        "{text}"
+    );
     let backwards = Command {
         complete: Time(1),
         ..c
