@@ -8,58 +8,40 @@ use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::findings::slow::{Lives, Which};
 use blklab_analysis::findings::{ALL, Context, Detector, Reading, Search};
 use blklab_analysis::text::{TextOptions, render};
-use blklab_formats::FormatError;
-use blklab_formats::TraceFile;
-use blklab_formats::blkparse::{BlkparseOptions, BlkparseReader, BlkparseWriter, ColumnsReader};
-use blklab_formats::blktrace::{BlktraceReader, BlktraceStream};
-use blklab_formats::block_dump::BlockDumpReader;
-use blklab_formats::braces::BracesReader;
+use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
+use blklab_formats::blktrace::BlktraceStream;
 use blklab_formats::compact::{CompactReader, CompactWriter};
 use blklab_formats::ctf::CtfReader;
-use blklab_formats::ftrace::FtraceReader;
-use blklab_formats::rows::{KINDS, RowReader};
-use blklab_formats::snoop::SnoopReader;
-use blklab_formats::tracedat::TraceDatReader;
-use blklab_formats::vscsi::VscsiReader;
+use blklab_formats::{FORMATS, Format, FormatError, TraceFile};
 use blklab_trace::{DigestSink, NullSink, TraceHeader, TraceSource};
-use std::io::sink;
+use std::io::{Cursor, sink};
 
-/// Binary records, one stream of all CPUs.
-pub(crate) fn blktrace(data: &[u8]) {
-    through_everything(BlktraceReader::from_stream(data, "fuzz"));
-}
-
-/// Text as blkparse prints it, by default and in a form of the user's own.
-pub(crate) fn blkparse(data: &[u8]) {
-    through_everything(BlkparseReader::new(data, "fuzz"));
-    if let Ok(reader) = ColumnsReader::new(data, "fuzz") {
-        through_everything(reader);
+/// A trace of whatever format is recognised, with lines of others among its own. Behind a
+/// first line that names a format, bytes that are read as that, whatever they look like.
+pub(crate) fn trace(data: &[u8]) {
+    let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
+    let (name, bytes) = data.split_at(end);
+    let named = FORMATS.iter().find(|f| f.name.as_bytes() == name);
+    let read = match named {
+        Some(format) => of_format(format, bytes.get(1..).unwrap_or_default()),
+        None => TraceFile::from_reader(Cursor::new(data.to_vec()), "fuzz"),
+    };
+    if let Ok(file) = read {
+        through_everything(file);
     }
 }
 
-/// Tracepoints in text.
-pub(crate) fn ftrace(data: &[u8]) {
-    through_everything(FtraceReader::new(data, "fuzz"));
-}
-
-/// Lines of biosnoop and iosnoop, and of block_dump.
-pub(crate) fn snoop(data: &[u8]) {
-    through_everything(SnoopReader::new(data, "fuzz"));
-    through_everything(BlockDumpReader::new(data, "fuzz"));
-}
-
-/// Rows of every kind, whether or not they would be recognised.
-pub(crate) fn rows(data: &[u8]) {
-    for kind in &KINDS {
-        through_everything(RowReader::new(kind, data, "fuzz"));
+/// Bytes as a trace of every format.
+pub(crate) fn every_format(data: &[u8]) {
+    for format in FORMATS {
+        if let Ok(file) = of_format(format, data) {
+            through_everything(file);
+        }
     }
 }
 
-/// SCSI records.
-pub(crate) fn vscsi(data: &[u8]) {
-    if let Ok(reader) = VscsiReader::new(data, "fuzz") {
-        through_everything(reader);
-    }
+fn of_format(format: &'static Format, bytes: &[u8]) -> Result<TraceFile, FormatError> {
+    TraceFile::of_format(format, Cursor::new(bytes.to_vec()), "fuzz")
 }
 
 /// A folder of LTTng: metadata, a NUL, and the bytes of a file; and all of it as a file beside
@@ -73,26 +55,6 @@ pub(crate) fn ctf(data: &[u8]) {
         if let Ok(reader) = CtfReader::of_bytes(metadata, vec![file.to_vec()], "fuzz") {
             through_everything(reader);
         }
-    }
-}
-
-/// Events of LTTng in text.
-pub(crate) fn lttng(data: &[u8]) {
-    through_everything(BracesReader::new(data, "fuzz"));
-}
-
-/// Ring buffers with their formats.
-pub(crate) fn tracedat(data: &[u8]) {
-    if let Ok(reader) = TraceDatReader::new(data, "fuzz") {
-        through_everything(reader);
-    }
-}
-
-/// A trace of whatever format is recognised, with lines of others among its own.
-pub(crate) fn trace(data: &[u8]) {
-    let bytes = std::io::Cursor::new(data.to_vec());
-    if let Ok(file) = TraceFile::from_reader(bytes, "fuzz") {
-        through_everything(file);
     }
 }
 

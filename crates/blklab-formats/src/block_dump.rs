@@ -11,12 +11,34 @@
 //! other events.
 
 use crate::disks::Disks;
+use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
+use crate::source::Source;
 use crate::text::{Dialect, Line, Rest, TextReader, decimal, length, unlogged, unquoted};
 use crate::{FormatError, ReadCounts, plausible};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, Time};
 use std::io::Read;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "block_dump",
+    summary: "lines of vm.block_dump in the log of a kernel up to 5.12; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| begins_with(input, BlockDump::default),
+    open: |input, _| Ok(Box::new(BlockDumpReader::from_input(input))),
+};
+
+impl Reader for BlockDumpReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
+    }
+}
 
 /// Reads lines of block_dump in a kernel's log.
 #[derive(Debug)]
@@ -54,7 +76,7 @@ impl<R: Read> TraceSource for BlockDumpReader<R> {
 
 /// Lines of block_dump.
 #[derive(Debug)]
-pub(crate) struct BlockDump {
+struct BlockDump {
     disks: Disks,
     /// For lines without one.
     last_time: Time,

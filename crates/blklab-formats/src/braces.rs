@@ -11,10 +11,12 @@
 //! LTTng 0.x, which name no device, and no length of a request: it is that of its bios.
 
 use crate::fields::Fields;
+use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
 use crate::kernel;
 use crate::lttng;
 use crate::plausible;
+use crate::source::Source;
 use crate::text::{Dialect, Line, Rest, TextReader, decimal, time, unquoted};
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts};
@@ -25,6 +27,22 @@ use std::io::Read;
 
 /// Requests whose lengths are known: more do not wait at a time.
 const REQUESTS_MAX: usize = 1 << 16;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "lttng",
+    summary: "events of LTTng in text: babeltrace, LTTV of 2009; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| begins_with(input, Braces::default),
+    open: |input, _| Ok(Box::new(BracesReader::from_input(input))),
+};
+
+impl Reader for BracesReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+}
 
 /// Reads events of LTTng in text.
 #[derive(Debug)]
@@ -57,7 +75,7 @@ impl<R: Read> TraceSource for BracesReader<R> {
 
 /// Lines of babeltrace and LTTV.
 #[derive(Debug, Default)]
-pub(crate) struct Braces {
+struct Braces {
     kinds: Kinds,
     /// Bytes of each request of LTTV that waits, by direction and first sector.
     lengths: HashMap<(bool, u64), u32>,

@@ -2,11 +2,12 @@
 //! A trace file of whatever format it has, recognised by what is in it.
 
 use crate::blkparse::BlkparseWriter;
-use crate::blktrace::{BlktraceReader, CpuFile};
+use crate::blktrace::{self, BlktraceReader, CpuFile};
 use crate::ctf::{self, CtfReader};
-use crate::format::{FORMATS, Format, Reader, recognise};
+use crate::format::{Format, Reader};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
+use crate::table::{open, recognise};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSink, TraceSource};
 use std::io::{Read, Write};
@@ -46,14 +47,14 @@ impl TraceFile {
         let mut input = Input::new(source, &name);
         let format = recognise(&mut input)?;
         let may_be_one_of_many =
-            format.is_some_and(Format::is_blktrace) || input.available().is_empty();
+            format.is_some_and(|f| is_same(f, &blktrace::FORMAT)) || input.available().is_empty();
         if may_be_one_of_many && is_file && CpuFile::parse(path).is_some() {
             return TraceFile::open_cpus(path);
         }
         let Some(format) = format else {
             return Err(unrecognised(&input));
         };
-        if format.is_ctf()
+        if is_same(format, &ctf::FORMAT)
             && is_file
             && let Some(folder) = ctf::folder_of(path)
         {
@@ -61,7 +62,7 @@ impl TraceFile {
         }
         Ok(TraceFile {
             format,
-            reader: (format.open)(input)?,
+            reader: open(format, input)?,
             cpu_files: Vec::new(),
             inputs: id.into_iter().collect(),
             progress,
@@ -77,26 +78,47 @@ impl TraceFile {
         inner: impl Read + Send + 'static,
         name: &str,
     ) -> Result<TraceFile, FormatError> {
-        let source = Source::of_reader(inner);
-        let source = source.map_err(|e| FormatError::io(format!("read {name}"), e))?;
+        let source = source_of(inner, name)?;
         let progress = source.progress();
         let mut input = Input::new(source, name);
         let Some(format) = recognise(&mut input)? else {
             return Err(unrecognised(&input));
         };
+        TraceFile::of_input(format, input, progress)
+    }
+
+    /// Reads `inner` as a trace of this format, whatever it looks like.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none of this format after all.
+    pub fn of_format(
+        format: &'static Format,
+        inner: impl Read + Send + 'static,
+        name: &str,
+    ) -> Result<TraceFile, FormatError> {
+        let source = source_of(inner, name)?;
+        let progress = source.progress();
+        TraceFile::of_input(format, Input::new(source, name), progress)
+    }
+
+    fn of_input(
+        format: &'static Format,
+        input: Input<Source>,
+        progress: Progress,
+    ) -> Result<TraceFile, FormatError> {
         Ok(TraceFile {
             format,
-            reader: (format.open)(input)?,
+            progress,
+            reader: open(format, input)?,
             cpu_files: Vec::new(),
             inputs: Vec::new(),
-            progress,
         })
     }
 
     fn open_cpus(path: &Path) -> Result<TraceFile, FormatError> {
         let (reader, opened) = BlktraceReader::open_files(path)?;
         Ok(TraceFile {
-            format: FORMATS.iter().find(|f| f.is_blktrace()).expect("a row"),
+            format: &blktrace::FORMAT,
             reader: Box::new(reader),
             inputs: opened.ids,
             progress: opened.progress,
@@ -107,7 +129,7 @@ impl TraceFile {
     fn open_folder(path: &Path) -> Result<TraceFile, FormatError> {
         let (reader, opened) = CtfReader::open_files(path)?;
         Ok(TraceFile {
-            format: FORMATS.iter().find(|f| f.is_ctf()).expect("a row"),
+            format: &ctf::FORMAT,
             reader: Box::new(reader),
             cpu_files: Vec::new(),
             inputs: opened.ids,
@@ -174,6 +196,16 @@ impl TraceFile {
             Err(_) => false,
         }
     }
+}
+
+/// Whether these are the same row.
+fn is_same(format: &Format, other: &Format) -> bool {
+    format.name == other.name
+}
+
+/// What a reader gives, decompressed.
+fn source_of(inner: impl Read + Send + 'static, name: &str) -> Result<Source, FormatError> {
+    Source::of_reader(inner).map_err(|e| FormatError::io(format!("read {name}"), e))
 }
 
 fn unrecognised(input: &Input<Source>) -> FormatError {

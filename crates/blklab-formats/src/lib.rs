@@ -13,7 +13,7 @@
 //! | folders of LTTng (CTF 1.8) | | [`ctf::CtfReader`] |
 //! | events of LTTng in text | | [`braces::BracesReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
-//! | rows of research traces and fio's logs | | [`rows::RowReader`] |
+//! | rows of research traces and fio's logs | | a row of [`FORMATS`] each |
 //! | SCSI traces of VMware's hypervisor | | [`vscsi::VscsiReader`] |
 //!
 //! Writers are [`TraceSink`](blklab_trace::TraceSink)s: they keep their first
@@ -49,11 +49,12 @@ mod names;
 mod order;
 mod output;
 mod plausible;
-pub mod rows;
+mod rows;
 mod sequence;
 pub mod snoop;
 mod source;
 mod store;
+mod table;
 mod text;
 pub mod tracedat;
 mod tracepoints;
@@ -62,6 +63,7 @@ pub mod vscsi;
 pub use counts::{Numbered, ReadCounts};
 pub use error::FormatError;
 pub use file::TraceFile;
-pub use format::{FORMATS, Format};
+pub use format::Format;
 pub use output::{PartialFile, remove_partial_files};
 pub use source::{FileId, Progress, Source};
+pub use table::FORMATS;

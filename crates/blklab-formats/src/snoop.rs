@@ -15,12 +15,34 @@
 //! neither where an I/O was nor how long: each gets a sector of its own.
 
 use crate::disks::Disks;
+use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
+use crate::source::Source;
 use crate::text::{Dialect, Io, Line, TextReader, decimal, device, rwbs, time, unquoted};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, SECTOR_BYTES, Time};
 use std::io::Read;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "biosnoop",
+    summary: "lines of biosnoop (bcc, libbpf-tools, bpftrace) and iosnoop; read",
+    has_printed_times: false,
+    dialect: Some(|| Box::new(Snoop::default())),
+    recognises: |input| begins_with(input, Snoop::default),
+    open: |input, others| Ok(Box::new(SnoopReader::from_input(input).with_others(others))),
+};
+
+impl Reader for SnoopReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
+    }
+}
 
 /// Reads what biosnoop and iosnoop print.
 #[derive(Debug)]
@@ -139,7 +161,7 @@ const UNPLACED_SECTORS: u64 = 2048;
 
 /// Lines of biosnoop and iosnoop.
 #[derive(Debug)]
-pub(crate) struct Snoop {
+struct Snoop {
     /// Of the last line of titles.
     columns: Vec<Column>,
     disks: Disks,

@@ -15,13 +15,35 @@
 //! | | u64 microseconds that it took |
 
 use crate::disks::Disks;
+use crate::format::{Format, Reader};
 use crate::input::Input;
 use crate::order::{Given, Held, Said, Window};
 use crate::plausible;
+use crate::source::Source;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, Time};
 use std::io::Read;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "vscsi",
+    summary: "VMware's SCSI traces (CloudPhysics), versions 1 and 2; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| is_vscsi(input),
+    open: |input, _| Ok(Box::new(VscsiReader::from_input(input)?)),
+};
+
+impl Reader for VscsiReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        self.header()
+    }
+}
 
 /// Commands that may end later than others begin.
 const WINDOW: usize = 32 * 1024;
@@ -98,7 +120,7 @@ fn form(bytes: &[u8]) -> Option<Form> {
 }
 
 /// Whether a trace begins so.
-pub(crate) fn is_vscsi(input: &mut Input<impl Read>) -> Result<bool, FormatError> {
+fn is_vscsi(input: &mut Input<impl Read>) -> Result<bool, FormatError> {
     let longest = Form::Second.record_bytes() * SAMPLE_RECORDS;
     Ok(form(input.fill(longest)?).is_some())
 }

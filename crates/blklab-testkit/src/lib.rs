@@ -26,6 +26,26 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Small files of the repository's test data, as they are: what each is, who asks knows.
+///
+/// # Panics
+/// If they cannot be read.
+pub fn samples() -> Vec<PathBuf> {
+    const BYTES_MAX: u64 = 64 * 1024;
+    let files = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).expect("test data can be listed");
+        entries.map(|entry| entry.expect("test data can be listed").path())
+    };
+    let folders = files(root().join("testdata")).filter(|path| path.is_dir());
+    let is_small = |path: &PathBuf| {
+        let metadata = path.metadata().expect("test data can be read");
+        metadata.is_file() && metadata.len() <= BYTES_MAX
+    };
+    let mut all: Vec<PathBuf> = folders.flat_map(files).filter(is_small).collect();
+    all.sort();
+    all
+}
+
 /// A file or folder among the measured data, as `truth-legacy/cases`; none, which
 /// the test's output says, if it is not there.
 ///

@@ -683,10 +683,11 @@ impl Device {
                 out.unmatched.unfinished_bios += 1;
                 out.sink.bio(&bio.life);
             }
-        }
-        for request in ios.iter().filter_map(|(_, io)| io.request.as_ref()) {
-            out.unmatched.unfinished_requests += 1;
-            out.sink.request(&request.life);
+            // As of a request that ends: sinks wait for it with its bios alone.
+            if let Some(request) = &io.request {
+                out.unmatched.unfinished_requests += 1;
+                out.sink.request(&request.life);
+            }
         }
         (self.nr_bios, self.nr_requests, self.nr_issued) = (0, 0, 0);
         self.most_requests = 0;

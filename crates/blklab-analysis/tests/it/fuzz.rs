@@ -20,18 +20,8 @@ fn replay_all(folder: &str, exercise: fn(&[u8])) {
 }
 
 #[test]
-fn regressions_of_blktrace() {
-    replay("blktrace", traces::blktrace);
-}
-
-#[test]
-fn regressions_of_blkparse() {
-    replay("blkparse", traces::blkparse);
-}
-
-#[test]
-fn regressions_of_ftrace() {
-    replay("ftrace", traces::ftrace);
+fn regressions_of_traces() {
+    replay("trace", traces::trace);
 }
 
 #[test]
@@ -41,15 +31,10 @@ fn regressions_of_compact() {
 
 #[test]
 fn samples_of_all_readers() {
-    replay_all("testdata/snoop", traces::snoop);
-    replay_all("testdata/rows", traces::rows);
-    replay_all("testdata/vscsi", traces::vscsi);
-    replay_all("testdata/tracedat", traces::tracedat);
-    replay_all("testdata/lttng", traces::lttng);
     replay_all("testdata/ctf/le-large/kernel", traces::ctf);
-    for folder in [
-        "blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng",
-    ] {
-        replay_all(&format!("testdata/{folder}"), traces::trace);
+    for path in blklab_testkit::samples() {
+        let bytes = std::fs::read(path).unwrap();
+        traces::trace(&bytes);
+        traces::every_format(&bytes);
     }
 }

@@ -12,13 +12,31 @@
 //! come sector and length. Lengths are bytes (`%N`) if all are multiples of 512, else sectors;
 //! where there are none, one sector is taken. Without an action a line says nothing.
 
+use crate::format::{Format, Reader, SHORT_PREFIX_BYTES};
 use crate::input::Input;
 use crate::plausible;
+use crate::source::Source;
 use crate::text::{Dialect, Line, TextReader, decimal, device, rwbs, time, unquoted};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
 use blklab_types::{Dev, SECTOR_BYTES, Time};
 use std::io::Read;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "blkparse-columns",
+    summary: "text as blkparse prints it in a form of the user's own (-f); read",
+    has_printed_times: true,
+    dialect: None,
+    recognises: |input| Ok(recognises(input.fill(SHORT_PREFIX_BYTES)?)),
+    open: |input, _| Ok(Box::new(ColumnsReader::from_input(input)?)),
+};
+
+impl Reader for ColumnsReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+}
 
 /// Rows that are looked at before the first is read.
 const SAMPLE_ROWS: usize = 256;
@@ -62,7 +80,7 @@ impl<R: Read> TraceSource for ColumnsReader<R> {
 const SAMPLE_BYTES: usize = 4096;
 
 /// Whether a text begins with such rows.
-pub(crate) fn recognises(text: &[u8]) -> bool {
+fn recognises(text: &[u8]) -> bool {
     let mut columns = Columns::learned(text);
     let (mut good, mut bad) = (0, 0);
     for line in sample(text) {

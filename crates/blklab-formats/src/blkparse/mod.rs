@@ -12,18 +12,16 @@
 //! After the events comes a summary per CPU, their total, and the throughput.
 //! Not written: forms of the user's own (`-f`), `-t` and `-s`.
 
-mod columns;
+pub(crate) mod columns;
 mod line;
 mod parse;
-mod read;
+pub(crate) mod read;
 mod summary;
 mod ties;
 mod write;
 
 pub use columns::ColumnsReader;
-pub(crate) use columns::recognises as recognises_columns;
 pub use line::line_of;
 pub(crate) use parse::{Details, details};
-pub(crate) use read::Blkparse;
 pub use read::BlkparseReader;
 pub use write::{BlkparseOptions, BlkparseWriter};

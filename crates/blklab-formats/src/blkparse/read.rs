@@ -2,7 +2,9 @@
 //! Reading blkparse's default text.
 
 use super::parse::parse;
+use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
+use crate::source::Source;
 use crate::text::{Dialect, Io, Line, TextReader};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Item, TraceSource};
@@ -22,9 +24,23 @@ use std::io::Read;
 #[derive(Debug)]
 pub struct BlkparseReader<R>(TextReader<R, Blkparse>);
 
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "blkparse",
+    summary: "NAME.txt: text as blkparse prints it, read and written",
+    has_printed_times: true,
+    dialect: Some(|| Box::new(Blkparse::default())),
+    recognises: |input| begins_with(input, Blkparse::default),
+    open: |input, others| {
+        Ok(Box::new(
+            BlkparseReader::from_input(input).with_others(others),
+        ))
+    },
+};
+
 /// Lines of blkparse.
 #[derive(Debug, Default)]
-pub(crate) struct Blkparse {
+struct Blkparse {
     /// For lines without one.
     last_time: Time,
     /// D and C are both shown: no D is inferred from the times of `-t`.
@@ -69,5 +85,11 @@ impl<R: Read> TraceSource for BlkparseReader<R> {
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
         self.0.next_item()
+    }
+}
+
+impl Reader for BlkparseReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
     }
 }

@@ -37,8 +37,27 @@ pub(crate) use files::CpuFile;
 pub use files::{BlktraceReader, cpu_files_there};
 pub use write::{BlktraceStream, BlktraceWriter, BlktraceWritten};
 
+use crate::ReadCounts;
+use crate::format::{Format, MAGIC_BYTES, Reader};
+use crate::source::Source;
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::Dev;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "blktrace",
+    summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| Ok(is_magic(input.fill(MAGIC_BYTES)?)),
+    open: |input, _| Ok(Box::new(BlktraceReader::from_input(input))),
+};
+
+impl Reader for BlktraceReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+}
 
 /// Length of a record without its payload.
 const RECORD_BYTES: usize = 48;

@@ -15,9 +15,34 @@ mod write;
 pub use read::CompactReader;
 pub use write::CompactWriter;
 
+use crate::ReadCounts;
+use crate::format::{Format, MAGIC_BYTES, Reader};
+use crate::source::Source;
+use blklab_trace::TraceHeader;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "events.blk",
+    summary: "NAME.blk: blklab's own compact form, read and written",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| Ok(input.fill(MAGIC_BYTES)?.starts_with(&MAGIC)),
+    open: |input, _| Ok(Box::new(CompactReader::from_input(input)?)),
+};
+
+impl Reader for CompactReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        Some(self.header())
+    }
+}
+
 /// First bytes of a file: a byte that is no text, the name, and line ends
 /// that a transfer as text would change.
-pub(crate) const MAGIC: [u8; 8] = *b"\x89blkev\r\n";
+const MAGIC: [u8; MAGIC_BYTES] = *b"\x89blkev\r\n";
 /// Version of the layout.
 const VERSION: u16 = 1;
 /// Longest header that is believed.

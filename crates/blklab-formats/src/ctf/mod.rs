@@ -30,4 +30,29 @@ mod types;
 pub use folder::is_ctf_folder;
 pub use read::CtfReader;
 
-pub(crate) use folder::{begins_like_ctf, folder_of};
+pub(crate) use folder::folder_of;
+
+use crate::format::{Format, MAGIC_BYTES, Reader};
+use crate::{FormatError, ReadCounts};
+use blklab_trace::TraceHeader;
+use folder::begins_like_ctf;
+
+/// Its row. Whoever named a file of a folder was given the folder.
+pub(crate) static FORMAT: Format = Format {
+    name: "ctf",
+    summary: "a folder of LTTng, CTF 1.8: metadata and a file for each CPU; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| Ok(begins_like_ctf(input.fill(MAGIC_BYTES)?)),
+    open: |input, _| Err(FormatError::Folder { input: input.name }),
+};
+
+impl Reader for CtfReader {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        Some(self.header()).filter(|h| !h.kernel.is_empty())
+    }
+}

@@ -17,5 +17,5 @@ mod head;
 mod parse;
 mod read;
 
-pub(crate) use parse::Ftrace;
+pub(crate) use read::FORMAT;
 pub use read::FtraceReader;

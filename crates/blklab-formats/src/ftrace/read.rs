@@ -2,7 +2,9 @@
 //! Reading tracepoints in text.
 
 use super::parse::Ftrace;
+use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
+use crate::source::Source;
 use crate::text::{Dialect, TextReader};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Item, TraceSource};
@@ -17,6 +19,20 @@ use std::io::Read;
 /// ([`ReadCounts::other_names`]) and passed over.
 #[derive(Debug)]
 pub struct FtraceReader<R>(TextReader<R, Ftrace>);
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "ftrace",
+    summary: "tracepoints as text: trace_pipe, trace-cmd report, perf script; read",
+    has_printed_times: false,
+    dialect: Some(|| Box::new(Ftrace::default())),
+    recognises: |input| begins_with(input, Ftrace::default),
+    open: |input, others| {
+        Ok(Box::new(
+            FtraceReader::from_input(input).with_others(others),
+        ))
+    },
+};
 
 impl<R: Read> FtraceReader<R> {
     /// Reads from `inner`; `name` is for errors.
@@ -45,5 +61,11 @@ impl<R: Read> TraceSource for FtraceReader<R> {
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
         self.0.next_item()
+    }
+}
+
+impl Reader for FtraceReader<Source> {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
     }
 }

@@ -3,14 +3,47 @@
 //! (`write_lat_log`). Places are offsets in files.
 
 use super::fields::comma_fields;
-use super::{Place, Rows, Said};
+use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, begins_with_rows, open};
+use crate::format::Format;
 use crate::text::{Io, decimal};
 use blklab_trace::Rwbs;
+
+/// The row of the format `fio-iolog`.
+pub(crate) static IOLOG_FORMAT: Format = Format {
+    name: "fio-iolog",
+    summary: "NAME.iolog: what a fio job asked for, version 2, 3 (written); read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| begins_with_rows(input, &IOLOG_KIND),
+    open: |input, _| open(input, &IOLOG_KIND),
+};
+
+static IOLOG_KIND: RowKind = RowKind {
+    recorded: ASKED,
+    row: iolog,
+    example: "no row, as in 872 /dev/sda write 0 16384",
+};
+
+/// The row of the format `fio-lat-log`.
+pub(crate) static LAT_LOG_FORMAT: Format = Format {
+    name: "fio-lat-log",
+    summary: "fio's latency log (write_lat_log), with offsets by log_offset; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| begins_with_rows(input, &LAT_LOG_KIND),
+    open: |input, _| open(input, &LAT_LOG_KIND),
+};
+
+static LAT_LOG_KIND: RowKind = RowKind {
+    recorded: ASKED_AND_DONE,
+    row: |rows, line| lat_log(rows, line).map(Said::Io),
+    example: "no row, as in 12, 83456, 0, 4096, 8192",
+};
 
 /// `fio version 2 iolog`, then FILE ACTION [OFFSET LENGTH], where `wait` counts
 /// microseconds; or `fio version 3 iolog`, then TIME FILE ACTION [OFFSET LENGTH],
 /// with microseconds since the job began (HOWTO of fio 3.33, "Trace file format").
-pub(super) fn iolog<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Said<'a>> {
+fn iolog<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Said<'a>> {
     if let Some(rest) = line.strip_prefix(b"fio version ") {
         let version = rest.strip_suffix(b" iolog").and_then(decimal)?;
         rows.version = Some(
@@ -60,7 +93,7 @@ pub(super) fn iolog<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Said<'a>> {
 /// A line of `write_lat_log`: ms of the completion, ns that it took, direction,
 /// length, and with `log_offset` where. Without, I/Os that overlap are told
 /// apart by their order only.
-pub(super) fn lat_log(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
+fn lat_log(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     // Research traces have no spaces.
     if !line.windows(2).any(|w| w == b", ") {
         return None;

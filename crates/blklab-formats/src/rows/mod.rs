@@ -6,16 +6,22 @@
 //! absence of other events. Times count from the first row; disks and files get
 //! numbers (`0,1`, `0,2`, …).
 
+pub(crate) mod alibaba;
+pub(crate) mod disksim;
 mod fields;
-mod fio;
-mod kinds;
+pub(crate) mod fio;
+pub(crate) mod fiu;
+pub(crate) mod mqsim;
+pub(crate) mod msr;
+pub(crate) mod spc;
+pub(crate) mod tencent;
 #[cfg(test)]
 mod tests;
 
-pub use kinds::{KINDS, RowKind};
-
 use crate::disks::Disks;
+use crate::format::{Opened, Reader, SHORT_PREFIX_BYTES};
 use crate::input::Input;
+use crate::source::Source;
 use crate::text::{Dialect, Io, Line, TextReader};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
@@ -25,28 +31,43 @@ use std::io::Read;
 /// Rows that recognising looks at.
 const SAMPLE_ROWS: usize = 64;
 
+/// A kind of rows.
+#[derive(Debug)]
+struct RowKind {
+    /// What an event of such a trace shows that was really observed.
+    recorded: &'static [Action],
+    /// Takes a row apart; none if it is none of this kind.
+    row: for<'a> fn(&mut Rows, &'a [u8]) -> Option<Said<'a>>,
+    /// What a row looks like, for those that do not.
+    example: &'static str,
+}
+
+const ASKED: &[Action] = &[Action::Queue];
+const ASKED_AND_DONE: &[Action] = &[Action::Queue, Action::Complete];
+
 /// Reads rows of one kind.
 #[derive(Debug)]
-pub struct RowReader<R>(TextReader<R, Rows>);
+struct RowReader<R>(TextReader<R, Rows>);
 
-impl<R: Read> RowReader<R> {
-    /// Reads rows of this kind from `inner`; `name` is for errors.
-    pub fn new(kind: &'static RowKind, inner: R, name: &str) -> RowReader<R> {
-        RowReader::from_input(kind, Input::new(inner, name))
-    }
+/// Whether an input begins with rows of this kind.
+fn begins_with_rows(
+    input: &mut Input<Source>,
+    kind: &'static RowKind,
+) -> Result<bool, FormatError> {
+    Ok(recognises(kind, input.fill(SHORT_PREFIX_BYTES)?))
+}
 
-    /// As [`RowReader::new`].
-    pub(crate) fn from_input(kind: &'static RowKind, input: Input<R>) -> RowReader<R> {
-        RowReader(TextReader::new(input, Rows::new(kind)))
-    }
+/// Reads an input as rows of this kind.
+fn open(input: Input<Source>, kind: &'static RowKind) -> Opened {
+    Ok(Box::new(RowReader(TextReader::new(input, Rows::new(kind)))))
+}
 
-    /// What was found so far; complete after the last item.
-    pub fn counts(&self) -> &ReadCounts {
+impl Reader for RowReader<Source> {
+    fn counts(&self) -> &ReadCounts {
         self.0.counts()
     }
 
-    /// The disks, and what the rows tell; complete after the last item.
-    pub fn header(&self) -> Option<&TraceHeader> {
+    fn header(&self) -> Option<&TraceHeader> {
         self.0.header()
     }
 }
@@ -60,7 +81,7 @@ impl<R: Read> TraceSource for RowReader<R> {
 }
 
 /// Whether a text begins with rows of this kind.
-pub(crate) fn recognises(kind: &'static RowKind, text: &[u8]) -> bool {
+fn recognises(kind: &'static RowKind, text: &[u8]) -> bool {
     let mut rows = Rows::new(kind);
     let (mut good, mut bad) = (0, 0);
     let mut lines = text.split(|b| *b == b'\n').peekable();
@@ -81,7 +102,7 @@ pub(crate) fn recognises(kind: &'static RowKind, text: &[u8]) -> bool {
 
 /// The rows of a trace so far.
 #[derive(Debug)]
-pub(crate) struct Rows {
+struct Rows {
     kind: &'static RowKind,
     disks: Disks,
     /// The time of the first row, in ns since whenever.
@@ -201,7 +222,7 @@ impl Dialect for Rows {
 }
 
 /// What a row says.
-pub(crate) enum Said<'a> {
+enum Said<'a> {
     /// An I/O.
     Io(Io<'a>),
     /// Something about a file, or the version.

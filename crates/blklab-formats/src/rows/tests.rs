@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows of every kind, and which kind they are taken for.
 
-use super::*;
+use crate::TraceFile;
+use blklab_trace::{Item, TraceSource as _};
+use std::io::Cursor;
 
-/// The kind that a text is taken for, and its events.
+/// The format that a text is taken for, and its events.
 fn read(text: &str) -> (&'static str, Vec<String>) {
-    let mut kinds = KINDS.iter();
-    let Some(kind) = kinds.find(|kind| recognises(kind, text.as_bytes())) else {
+    let text = Cursor::new(text.as_bytes().to_vec());
+    let Ok(mut file) = TraceFile::from_reader(text, "test") else {
         return ("none", Vec::new());
     };
-    let mut reader = RowReader::new(kind, text.as_bytes(), "test");
     let mut events = Vec::new();
-    while let Ok(Some(item)) = reader.next_item() {
+    while let Ok(Some(item)) = file.next_item() {
         if let Item::Event(event) = item {
             events.push(event.to_string());
         }
     }
-    assert_eq!(reader.counts().damaged + reader.counts().foreign, 0);
-    (kind.name, events)
+    assert_eq!(file.counts().damaged + file.counts().foreign, 0);
+    (file.format().name, events)
 }
 
 fn check(text: &str, kind: &str, expected: &[&str]) {
@@ -142,7 +143,6 @@ fn what_is_no_row() {
         "Hello\n",
         "1,2,3\n",
         "[global]\nrw=read\n",
-        "8,0 0 1 0.5 9 Q R 8 + 8 [x]\n",
         "18446744073709551616,hm,0,Write,1,1,1\n",
     ] {
         assert_eq!(read(text).0, "none", "{text}");

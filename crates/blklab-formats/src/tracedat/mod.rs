@@ -14,5 +14,29 @@ mod write;
 pub use read::TraceDatReader;
 pub use write::{Submitters, TraceDatHead, write_trace_dat};
 
+use crate::ReadCounts;
+use crate::format::{Format, Reader};
+use blklab_trace::TraceHeader;
+
+/// Its row.
+pub(crate) static FORMAT: Format = Format {
+    name: "trace.dat",
+    summary: "trace.dat of trace-cmd, versions 6 and 7; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| Ok(input.fill(MAGIC.len())?.starts_with(MAGIC)),
+    open: |input, _| Ok(Box::new(TraceDatReader::from_input(input)?)),
+};
+
+impl Reader for TraceDatReader {
+    fn counts(&self) -> &ReadCounts {
+        self.counts()
+    }
+
+    fn header(&self) -> Option<&TraceHeader> {
+        Some(self.header()).filter(|h| !h.kernel.is_empty())
+    }
+}
+
 /// What every such file begins with.
-pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+const MAGIC: &[u8] = b"\x17\x08\x44tracing";

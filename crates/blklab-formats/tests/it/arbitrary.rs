@@ -78,21 +78,15 @@ fn binary(said: &[Said]) -> Vec<u8> {
 
 /// Samples of all formats.
 fn samples() -> Vec<Vec<u8>> {
-    let testdata = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
-    let folders = [
-        "blkparse", "ftrace", "snoop", "rows", "vscsi", "tracedat", "lttng",
-    ];
-    let mut all = Vec::new();
-    for folder in folders {
-        for entry in std::fs::read_dir(testdata.join(folder)).expect("samples") {
-            let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
+    let traces = blklab_testkit::samples().into_iter();
+    let all: Vec<Vec<u8>> = traces
+        .filter(|path| TraceFile::is_trace(path))
+        .map(|path| {
+            let bytes = std::fs::read(path).expect("a file");
             // What is compressed would be damaged as such.
-            all.push(match zstd::decode_all(&bytes[..]) {
-                Ok(plain) => plain,
-                Err(_) => bytes,
-            });
-        }
-    }
+            zstd::decode_all(&bytes[..]).unwrap_or(bytes)
+        })
+        .collect();
     assert!(all.len() > 25, "{}", all.len());
     all
 }

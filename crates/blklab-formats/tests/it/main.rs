@@ -5,6 +5,7 @@
 mod arbitrary;
 mod compact;
 mod ctf;
+mod documented;
 mod ftrace;
 mod mailed;
 mod oracle;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces of Florida International University.
+
+use super::fields::{letter, scaled, words};
+use super::{ASKED, Place, RowKind, Rows, Said, begins_with_rows, open};
+use crate::format::Format;
+use crate::text::{Io, decimal};
+
+/// The row of the format `fiu`.
+pub(crate) static FORMAT: Format = Format {
+    name: "fiu",
+    summary: "Florida International University: asked, with processes; read",
+    has_printed_times: false,
+    dialect: None,
+    recognises: |input| begins_with_rows(input, &KIND),
+    open: |input, _| open(input, &KIND),
+};
+
+static KIND: RowKind = RowKind {
+    recorded: ASKED,
+    row: |rows, line| fiu(rows, line).map(Said::Io),
+    example: "no row, as in 0 4892 syslogd 904265560 8 W 6 0 531e779e",
+};
+
+/// FIU: ns, pid, process, sector, sectors, W or R, major, minor, MD5.
+fn fiu<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Io<'a>> {
+    let ([at, pid, comm, sector, size, kind, major, minor], _) = words(line)?;
+    let rwbs = letter(kind).filter(|_| kind.len() == 1)?;
+    let (sector, size, at) = (decimal(sector)?, decimal(size)?, scaled(at, 1)?);
+    let place = Place {
+        dev: blklab_types::Dev {
+            major: decimal(major)?.try_into().ok()?,
+            minor: decimal(minor)?.try_into().ok()?,
+        },
+        rwbs,
+        sector,
+        bytes: size.checked_mul(512)?,
+    };
+    let pid = decimal(pid)?.try_into().ok()?;
+    let queue = rows.since_first(at)?;
+    let mut io: Io<'a> = rows.io(&place, queue, None)?;
+    io.event.pid = pid;
+    io.comm = Some(comm);
+    Some(io)
+}
