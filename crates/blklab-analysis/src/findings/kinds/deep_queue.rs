@@ -140,7 +140,7 @@ impl Sum {
         let enough = (2.0 * parallel).ceil().max(4.0) as u32;
         f.remedies = vec![Remedy {
             act: Act::AtMost(enough),
-            ..ENOUGH.of(enough)
+            ..ENOUGH.filled_with(enough)
         }];
         f.figures = vec![
             ("requests queued", depth as f64, ""),

@@ -151,7 +151,7 @@ fn finding(writers: &BTreeMap<Pid, Writer>, dev: Dev, whole: &Whole<'_>) -> Opti
             "{} dirties most pages; the limit is for all who write to the device.",
             f.cause_names()
         );
-        f.remedies = vec![OWN_GROUP.of(f.cause_names()), EARLIER_WRITE_BACK];
+        f.remedies = vec![OWN_GROUP.filled_with(f.cause_names()), EARLIER_WRITE_BACK];
     }
     Some(f)
 }

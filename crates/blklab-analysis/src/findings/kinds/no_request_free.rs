@@ -222,7 +222,7 @@ impl Sum {
         let mut how = Vec::new();
         for (group, said) in &targets {
             how.push(format!("io.latency of {group} ({said})"));
-            f.remedies.push(NO_TARGET.of(group));
+            f.remedies.push(NO_TARGET.filled_with(group));
         }
         if context.has_io_cost() {
             how.push("io.cost".to_owned());

@@ -159,7 +159,7 @@ impl Sum {
                 (false, Some(true)) => "mq-deadline, kyber or bfq",
                 _ => "one that prefers reads, as deadline, mq-deadline or bfq do",
             };
-            f.remedies.push(READS_FIRST.of(better));
+            f.remedies.push(READS_FIRST.filled_with(better));
         }
         if in_order.is_none() && self.in_queue_ns > 0 {
             f.missing.push("which scheduler it is".to_owned());

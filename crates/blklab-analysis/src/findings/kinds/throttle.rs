@@ -364,7 +364,7 @@ impl Sum {
                     shown.join("; ")
                 ));
                 for (group, _) in limits {
-                    f.remedies.push(NO_LIMIT.of(group));
+                    f.remedies.push(NO_LIMIT.filled_with(group));
                 }
             }
         }

@@ -154,7 +154,7 @@ impl Sum {
             Some(us) => format!("it is {us} now; "),
             None => String::new(),
         };
-        f.remedies = vec![LONGER_TARGET.of(target), NO_THROTTLING];
+        f.remedies = vec![LONGER_TARGET.filled_with(target), NO_THROTTLING];
         Some(f)
     }
 }
