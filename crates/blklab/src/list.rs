@@ -357,7 +357,11 @@ pub fn formats() -> Vec<Entry> {
 /// Kinds of findings of `blklab why`.
 pub fn findings() -> Vec<Entry> {
     let finding = |k: &blklab_analysis::findings::Kind| Entry {
-        details: vec![("rule".into(), format!("{}.", k.rule))],
+        details: k
+            .rule
+            .parts()
+            .map(|(part, text)| (part.to_owned(), format!("{text}.")))
+            .collect(),
         ..entry(k.name, k.what)
     };
     blklab_analysis::findings::ALL.iter().map(finding).collect()

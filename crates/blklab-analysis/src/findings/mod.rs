@@ -86,8 +86,8 @@ pub struct Kind {
     pub name: &'static str,
     /// What it is, in a line.
     pub what: &'static str,
-    /// Its rule, with its thresholds, in a sentence or two.
-    pub rule: &'static str,
+    /// When it is found.
+    pub rule: Rule,
     /// Kinds that are but its symptoms, where the same processes are concerned.
     pub explains: &'static [&'static str],
     /// What its findings may say is to be changed.
@@ -97,6 +97,29 @@ pub struct Kind {
     pub rests_on_absence: bool,
     /// A detector that has seen nothing yet.
     pub detector: fn() -> Box<dyn Detector>,
+}
+
+/// When a finding is found: clauses without a full stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// What happens.
+    pub condition: &'static str,
+    /// How long, how often, how much; empty if once is enough.
+    pub threshold: &'static str,
+    /// When it is not found all the same; empty if there is no such case.
+    pub exception: &'static str,
+}
+
+impl Rule {
+    /// Its parts with their names, those that there are.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let parts = [
+            ("condition", self.condition),
+            ("threshold", self.threshold),
+            ("exception", self.exception),
+        ];
+        parts.into_iter().filter(|(_, text)| !text.is_empty())
+    }
 }
 
 /// Looks for findings of one kind in a trace.

@@ -155,7 +155,7 @@ impl Remedy {
 
     /// With this in place of `{}`.
     #[must_use]
-    pub fn of(mut self, what: impl fmt::Display) -> Remedy {
+    pub fn filled_with(mut self, what: impl fmt::Display) -> Remedy {
         let what = what.to_string();
         self.text = Cow::Owned(self.text.replace("{}", &what));
         if let Act::Set { key, .. } = &mut self.act {
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(plug.to_string(), "kernel: plug");
         const LIMIT: Remedy = Remedy::set("limit", "cgroup.{}.io.max", "", "that of {}");
         assert!(!LIMIT.is_complete());
-        let limit = LIMIT.of("a").to("max");
+        let limit = LIMIT.filled_with("a").to("max");
         assert!(limit.is_complete());
         assert_eq!(limit.to_string(), "cgroup.a.io.max = max: that of a");
         let json = serde_json::to_string(&limit).expect("plain data");

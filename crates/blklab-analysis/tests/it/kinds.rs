@@ -615,14 +615,29 @@ fn loads_with_nothing_wrong_have_no_finding() {
     }
 }
 
+/// The table of the manual is made of the rows; `UPDATE_GOLDEN=1` writes it anew.
 #[test]
 fn the_manual_has_every_kind_with_its_rule() {
+    const HEAD: &str = "| kind | what it is | condition | threshold | exception |\n";
     let path = blklab_testkit::root().join("docs/why.md");
-    let manual = std::fs::read_to_string(path).expect("the manual");
+    let manual = std::fs::read_to_string(&path).expect("the manual");
+    let mut table = "|---|---|---|---|---|\n".to_owned();
     for kind in ALL {
-        let row = format!("| `{}` | {}: {}. |", kind.name, kind.what, kind.rule);
-        assert!(manual.contains(&row), "docs/why.md lacks: {row}");
+        let rule = kind.rule;
+        let cells = [kind.what, rule.condition, rule.threshold, rule.exception];
+        table += &format!("| `{}` | {} |\n", kind.name, cells.join(" | "));
     }
+    let (before, rest) = manual.split_once(HEAD).expect("the table");
+    let (_, after) = rest.split_once("\n\n").expect("what follows it");
+    let new = format!("{before}{HEAD}{table}\n{after}");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &new).expect("written");
+        return;
+    }
+    assert!(
+        new == manual,
+        "docs/why.md is out of date: UPDATE_GOLDEN=1 writes it"
+    );
 }
 
 /// Write-back of one process keeps the device busy; sync writes of another wait so long

@@ -106,7 +106,7 @@ fn every_remedy_is_tried_or_says_why_not() {
 
 /// As a finding has it, with some values.
 fn filled_in(remedy: &Remedy) -> Remedy {
-    let filled = remedy.clone().of("batch");
+    let filled = remedy.clone().filled_with("batch");
     match &filled.act {
         Act::Set { value, .. } if value.is_empty() => filled.to(16),
         Act::AtMost(_) => Remedy {

@@ -12,7 +12,7 @@ use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::tasks::Tasks;
 use crate::findings::{
-    Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
+    Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Whole, counted, time_text,
 };
 use crate::lifecycle::BioLife;
 use blklab_trace::Event;
@@ -23,10 +23,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KIND: Kind = Kind {
     name: "read-modify-write",
     what: "an array with parity reads old data before it writes part of a stripe",
-    rule: "the thread of an array (mdN_raid4, 5 or 6) reads from a member, and at most 20 ms after \
-           that has ended writes to the same sectors; or the array says in messages that it reads \
-           ('raid5 rmw', 'raid5 rcw') while its writes are under way; 2 times or more, and for a \
-           quarter of its writes",
+    rule: Rule {
+        condition: "the thread of an array (mdN_raid4, 5 or 6) reads from a member, and after \
+                    that has ended writes to the same sectors; or the array says in messages that \
+                    it reads ('raid5 rmw', 'raid5 rcw') while its writes are under way",
+        threshold: "at most 20 ms from the end of the read to the write; 2 times or more, and for \
+                    a quarter of its writes",
+        exception: "",
+    },
     explains: &["misaligned"],
     remedies: &[WHOLE_STRIPES, OTHER_LAYOUT],
     rests_on_absence: false,

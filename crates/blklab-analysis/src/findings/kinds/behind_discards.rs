@@ -13,7 +13,7 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_longer, is_most};
 use crate::findings::waits::LONG_FACTOR;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, counted, time_text,
 };
 use crate::spread::percentile;
 use blklab_trace::Rwbs;
@@ -24,10 +24,14 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "behind-discards",
     what: "I/O waits while the device discards",
-    rule: "a request that somebody waits for waits in the queue and at the device for more than 4 \
-           times what the device takes for one, and for most of that the device has a discard; if \
-           8 or more come while it has none, half of those take less than a quarter as long; 20 % \
-           of its process's waiting or more",
+    rule: Rule {
+        condition: "a request that somebody waits for waits in the queue and at the device, and \
+                    for most of that the device has a discard",
+        threshold: "more than 4 times what the device takes for one; 20 % of its process's \
+                    waiting or more",
+        exception: "8 or more come while the device has no discard, and not half of those take \
+                    less than a quarter as long",
+    },
     explains: &[
         "behind-other",
         "deep-queue",

@@ -7,7 +7,7 @@ use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most};
 use crate::findings::waits::{Ahead, Reason};
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
 use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
 
@@ -15,9 +15,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "behind-other",
     what: "a process with few requests waits behind one that keeps many queued",
-    rule: "a request that somebody waits for waits for more than 4 times what the device takes \
-           for one, and another process has most of those ahead of it, 4 times as many as its \
-           own; 20 % of its process's waiting or more",
+    rule: Rule {
+        condition: "a request that somebody waits for waits, and another process has most of \
+                    those ahead of it",
+        threshold: "more than 4 times what the device takes for one; the other has 4 times as \
+                    many as its own; 20 % of its process's waiting or more",
+        exception: "",
+    },
     explains: &[],
     remedies: &[FEWER, SHARE_IN_DEVICE, SHARE],
     rests_on_absence: false,

@@ -13,7 +13,7 @@ use crate::findings::harm::of_disks;
 use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Evidence, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_trace::Event;
 use blklab_types::{Dev, Pid};
@@ -23,8 +23,12 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "bfq-queue-merge",
     what: "BFQ joined the queues of processes; the one with few requests waits",
-    rule: "as behind-other, and BFQ says in a message that it merges queues ('merging with \
-           queue', 'scheduling merge with queue')",
+    rule: Rule {
+        condition: "as behind-other, and BFQ says in a message that it merges queues ('merging \
+                    with queue', 'scheduling merge with queue')",
+        threshold: "as behind-other",
+        exception: "",
+    },
     explains: &["behind-other", "slice"],
     remedies: &[KEEP_APART, START_APART],
     rests_on_absence: false,

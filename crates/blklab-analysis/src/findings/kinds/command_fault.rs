@@ -11,7 +11,7 @@ use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{CommandTry, Fault, Spell, What};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, counted, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, counted, time_text,
 };
 use blklab_types::{Dev, Time};
 use std::collections::BTreeMap;
@@ -20,10 +20,14 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "command-fault",
     what: "commands time out, fail or are refused below the block layer, and are tried again",
-    rule: "an event of the driver (scsi_dispatch_cmd_timeout, _error, _done with an error, \
-           nvme_complete_rq with a status) is of a request's first block and within its time, the \
-           request takes 1 ms or more beyond what one takes alone, and that is 20 % of its \
-           process's waiting or more",
+    rule: Rule {
+        condition: "an event of the driver (scsi_dispatch_cmd_timeout, _error, _done with an \
+                    error, nvme_complete_rq with a status) is of a request's first block and \
+                    within its time",
+        threshold: "1 ms or more beyond what a request takes alone; 20 % of its process's waiting \
+                    or more",
+        exception: "",
+    },
     explains: &["device-slow", "rate-capped"],
     remedies: &[READ_LOGS, EARLIER_ABORT],
     rests_on_absence: false,

@@ -12,7 +12,7 @@ use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Cost, CostSaid, Spell, What};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_trace::{GroupPath, GroupShare};
 use blklab_types::{Dev, Pid};
@@ -22,10 +22,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KIND: Kind = Kind {
     name: "cgroup-cost",
     what: "io.cost holds bios of a control group back: its share of the device is used up",
-    rule: "a request that somebody waits for waits from Q to G for more than 4 times what the \
-           device takes for one, 50 us at least, while the last iocost_ioc_vrate_adj of the device \
-           says that groups are short of their share or lag, or that the device is slowed down \
-           (vrate below 100 %); 20 % of its process's waiting or more",
+    rule: Rule {
+        condition: "a request that somebody waits for waits from Q to G while the last \
+                    iocost_ioc_vrate_adj of the device says that groups are short of their share \
+                    or lag, or that the device is slowed down (vrate below 100 %)",
+        threshold: "more than 4 times what the device takes for one, 50 us at least; 20 % of its \
+                    process's waiting or more",
+        exception: "",
+    },
     explains: &["no-request-free", "cgroup-latency"],
     remedies: &[LARGER_WEIGHT, LOOSER_QOS, TRUE_MODEL, NO_COST],
     rests_on_absence: false,

@@ -8,7 +8,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{OffCpu, Spell, What};
-use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text};
 use blklab_trace::Action;
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
@@ -17,8 +17,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "cpu-wait",
     what: "a process does not run when its I/O is done: it waits for a CPU, not for the device",
-    rule: "a task is woken (sched_wakeup) at most 1 ms after a C of its own, and sched_switch lets \
-           it run 1 ms later or more, 3 times or more and for 20 % of its waiting for I/O in all",
+    rule: Rule {
+        condition: "a task is woken (sched_wakeup) right after a C of its own, and sched_switch \
+                    lets it run only later",
+        threshold: "woken at most 1 ms after the C, running 1 ms later or more; 3 times or more, \
+                    and for 20 % of its waiting for I/O in all",
+        exception: "",
+    },
     explains: &[],
     remedies: &[MORE_CPU, FEWER_TASKS],
     rests_on_absence: false,

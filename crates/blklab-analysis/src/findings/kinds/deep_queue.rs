@@ -12,7 +12,7 @@ use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most};
 use crate::findings::waits::Reason;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -21,10 +21,14 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "deep-queue",
     what: "requests wait behind those of their own process: depth times service time",
-    rule: "a request that somebody waits for takes 5 times what it takes on an idle device or \
-           more, most of those ahead of it in scheduler and device are its own process's (or as \
-           many of each of several), there are 4 of them or more on average, and \
-           that is 20 % of the process's waiting or more",
+    rule: Rule {
+        condition: "a request that somebody waits for takes longer than on an idle device, and \
+                    most of those ahead of it in scheduler and device are its own process's (or \
+                    as many of each of several)",
+        threshold: "5 times as long or more, with 4 of them or more ahead on average; 20 % of the \
+                    process's waiting or more",
+        exception: "",
+    },
     explains: &[],
     remedies: &[ENOUGH],
     rests_on_absence: false,
@@ -140,7 +144,7 @@ impl Sum {
         let enough = (2.0 * parallel).ceil().max(4.0) as u32;
         f.remedies = vec![Remedy {
             act: Act::AtMost(enough),
-            ..ENOUGH.of(enough)
+            ..ENOUGH.filled_with(enough)
         }];
         f.figures = vec![
             ("requests queued", depth as f64, ""),

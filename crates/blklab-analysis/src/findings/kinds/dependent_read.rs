@@ -11,7 +11,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
@@ -20,8 +20,12 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "dependent-read",
     what: "a process waits for a small read and only then reads what lies on both sides of it",
-    rule: "a read of 4 KiB or less ends, and within 1 ms its process queues one read that ends \
-           where it begins and one that begins where it ends",
+    rule: Rule {
+        condition: "a small read ends, and then its process queues one read that ends where it \
+                    begins and one that begins where it ends",
+        threshold: "4 KiB or less; within 1 ms",
+        exception: "",
+    },
     explains: &["missed-merge"],
     remedies: &[SUBMIT_FIRST],
     rests_on_absence: false,

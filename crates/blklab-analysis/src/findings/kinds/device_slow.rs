@@ -9,7 +9,7 @@ use crate::findings::section::Section;
 use crate::findings::sums::{is_longer, is_most};
 use crate::findings::waits::{LONG_FACTOR, Reason};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Kind, Remedy, Whole, counted, time_text,
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text,
 };
 use crate::spread::percentile;
 use blklab_trace::Rwbs;
@@ -20,12 +20,16 @@ use std::collections::BTreeMap;
 pub const SLOW: Kind = Kind {
     name: "device-slow",
     what: "the device takes long for single requests, by itself",
-    rule: "a request that somebody waits for takes from D to C more than 4 times what it would if \
-           the device served all that it has one after the other, 10 ms or more, and 4 times what \
-           9 of 10 requests do not exceed; 20 requests or more are shown, or 4 or more of which it \
-           takes 20 times what half of them do not exceed; of fewer, one that the device has for \
-           itself for 100 ms or more and 20 times the shortest, or the only one; 20 % of its \
-           process's waiting or more",
+    rule: Rule {
+        condition: "a request that somebody waits for takes longer from D to C than if the device \
+                    served all that it has one after the other",
+        threshold: "more than 4 times that, 10 ms or more, and 4 times what 9 of 10 requests do \
+                    not exceed; 20 requests or more are shown, or 4 or more of which it takes 20 \
+                    times what half of them do not exceed; of fewer, one that the device has for \
+                    itself for 100 ms or more and 20 times the shortest, or the only one; 20 % of \
+                    its process's waiting or more",
+        exception: "",
+    },
     explains: &["behind-other", "deep-queue"],
     remedies: &[FEWER_COMMANDS, READ_LOGS, FREE_SPACE],
     rests_on_absence: false,
@@ -36,9 +40,14 @@ pub const SLOW: Kind = Kind {
 pub const CAPPED: Kind = Kind {
     name: "rate-capped",
     what: "all slow requests take the same time: something below the kernel limits the rate",
-    rule: "5 requests or more, a quarter of all, take from D to C more than 4 times what the \
-           fastest takes, times the requests that the device has, and 9 of 10 of them lie within \
-           2 % of their median; if they are all reads or all writes, the fastest of these",
+    rule: Rule {
+        condition: "requests take longer from D to C than the fastest, times the requests that \
+                    the device has, and all of them about the same; if they are all reads or all \
+                    writes, the fastest of these",
+        threshold: "5 requests or more, a quarter of all; more than 4 times as long; 9 of 10 of \
+                    them within 2 % of their median",
+        exception: "",
+    },
     explains: &[
         "device-slow",
         "deep-queue",

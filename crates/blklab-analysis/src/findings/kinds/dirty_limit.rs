@@ -12,7 +12,7 @@ use crate::findings::section::Section;
 use crate::findings::spells::What;
 use crate::findings::sums::{add, percent, total};
 use crate::findings::{
-    Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
+    Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
@@ -21,9 +21,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "dirty-limit",
     what: "writers are held back since too many pages are dirty (balance_dirty_pages)",
-    rule: "the pauses of balance_dirty_pages that a process makes add up to 100 ms and to 20 % of \
-           the time from its first to its last; who dirties less than 20 % of the pages waits for \
-           the others, else it is the process's own choice",
+    rule: Rule {
+        condition: "a process pauses in balance_dirty_pages; if it dirties few of the pages it \
+                    waits for the others, else that is its own choice",
+        threshold: "pauses that add up to 100 ms and to 20 % of the time from its first to its \
+                    last; few are less than 20 % of the pages",
+        exception: "",
+    },
     explains: &[],
     remedies: &[DIRECT_IO, OWN_GROUP, EARLIER_WRITE_BACK],
     rests_on_absence: false,
@@ -151,7 +155,7 @@ fn finding(writers: &BTreeMap<Pid, Writer>, dev: Dev, whole: &Whole<'_>) -> Opti
             "{} dirties most pages; the limit is for all who write to the device.",
             f.cause_names()
         );
-        f.remedies = vec![OWN_GROUP.of(f.cause_names()), EARLIER_WRITE_BACK];
+        f.remedies = vec![OWN_GROUP.filled_with(f.cause_names()), EARLIER_WRITE_BACK];
     }
     Some(f)
 }

@@ -5,7 +5,9 @@
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
-use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole,
+};
 use blklab_trace::{Action, Rwbs};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -14,8 +16,12 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "small-discards",
     what: "discards come in many small pieces",
-    rule: "8 discards or more, half of them at most 1 MiB away from the one before, in steps of one \
-           length; or 64 or more, a quarter of them of 64 KiB or less",
+    rule: Rule {
+        condition: "discards come one beside the other in steps of one length, or are small",
+        threshold: "8 discards or more, half of them at most 1 MiB away from the one before; or \
+                    64 or more, a quarter of them of 64 KiB or less",
+        exception: "",
+    },
     explains: &["misaligned"],
     remedies: &[LARGE_RANGES, WHOLE_RANGES],
     rests_on_absence: false,

@@ -7,7 +7,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_trace::Action;
 use blklab_types::Dev;
@@ -17,8 +17,12 @@ use std::collections::BTreeMap;
 pub const FALSE_LATENCY: Kind = Kind {
     name: "false-latency",
     what: "a completion fits a request's sector and not the request: no latency is made of it",
-    rule: "a request has a D and no C, and later comes a C at its sector with another direction \
-           that fits no request",
+    rule: Rule {
+        condition: "a request has a D and no C, and later comes a C at its sector with another \
+                    direction that fits no request",
+        threshold: "",
+        exception: "",
+    },
     explains: &["never-completed"],
     remedies: &[LARGER_BUFFERS],
     rests_on_absence: false,
@@ -29,9 +33,13 @@ pub const FALSE_LATENCY: Kind = Kind {
 pub const NEVER_COMPLETED: Kind = Kind {
     name: "never-completed",
     what: "a request went to the device and did not come back",
-    rule: "a request whose Q or G is shown has a D and no C, while 100 requests that went there \
-           later have ended, the last of them 1 s or more after its D, or 3 of them, the last 30 s \
-           or more after it, in a trace from which nothing is known to be missing",
+    rule: Rule {
+        condition: "a request whose Q or G is shown has a D and no C, while requests that went \
+                    there later have ended",
+        threshold: "100 of these, the last of them 1 s or more after its D; or 3, the last 30 s \
+                    or more after it",
+        exception: "of 3: events are known to be missing from the trace",
+    },
     explains: &[],
     remedies: &[READ_LOGS],
     rests_on_absence: true,

@@ -14,7 +14,7 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, total};
 use crate::findings::threads::is_journal;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Pid, Time};
@@ -24,11 +24,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KIND: Kind = Kind {
     name: "flush",
     what: "fsync, journal commits and other I/O wait while the device empties its write cache",
-    rule: "requests that flush (F before the direction, FUA behind it) take 1 ms or more, and so \
-           long that it is 20 % of the waiting of whoever they delay: a process whose request \
-           ends at most 1 ms before the chain begins and that goes on at most 1 ms after it has \
-           ended, 3 times or more and in half of its pauses, one that queues a flush without \
-           data, or one whose request is at the device meanwhile",
+    rule: Rule {
+        condition: "requests that flush (F before the direction, FUA behind it) delay a process: \
+                    one whose request ends right before the chain begins and that goes on right \
+                    after it has ended, one that queues a flush without data, or one whose \
+                    request is at the device meanwhile",
+        threshold: "1 ms or more, and 20 % of the waiting of those they delay; right before and \
+                    after is at most 1 ms, 3 times or more and in half of the pauses of the \
+                    process",
+        exception: "",
+    },
     explains: &["deep-queue", "behind-other", "device-slow", "journal-chain"],
     remedies: &[FEWER_FSYNCS, WRITE_THROUGH, OTHER_JOURNAL],
     rests_on_absence: false,

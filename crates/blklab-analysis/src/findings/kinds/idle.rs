@@ -13,7 +13,7 @@ use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_longer};
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Weight, Whole,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Weight, Whole,
     time_text,
 };
 use blklab_trace::Action;
@@ -24,9 +24,13 @@ use std::collections::BTreeMap;
 pub const IDLING: Kind = Kind {
     name: "idling",
     what: "the scheduler keeps the device idle for a process's next request, others wait",
-    rule: "a request waits from I to D for 1 ms or more while the device has nothing to do, the \
-           device was idle since a request of a process ended, and its next request comes \
-           first, or the scheduler is one that idles (cfq, bfq, anticipatory)",
+    rule: Rule {
+        condition: "a request waits from I to D while the device has nothing to do, the device \
+                    was idle since a request of a process ended, and its next request comes \
+                    first, or the scheduler is one that idles (cfq, bfq, anticipatory)",
+        threshold: "1 ms or more",
+        exception: "",
+    },
     explains: &["held-back", "slice", "behind-other"],
     remedies: &[NO_IDLING, DEEPER_READS, NO_ANTICIPATION],
     rests_on_absence: true,
@@ -37,8 +41,12 @@ pub const IDLING: Kind = Kind {
 pub const PLUG_TIMER: Kind = Kind {
     name: "plug-timer",
     what: "requests wait on an idle device until a timer unplugs the queue",
-    rule: "a request waits from I to D for 1 ms or more while the device has nothing to do, and \
-           an unplug by the timer (UT) ends it",
+    rule: Rule {
+        condition: "a request waits from I to D while the device has nothing to do, and an unplug \
+                    by the timer (UT) ends it",
+        threshold: "1 ms or more",
+        exception: "",
+    },
     explains: &[],
     remedies: &[SYNC, NEWER_KERNEL],
     rests_on_absence: true,
@@ -49,9 +57,12 @@ pub const PLUG_TIMER: Kind = Kind {
 pub const HELD_BACK: Kind = Kind {
     name: "held-back",
     what: "requests wait while the device has nothing to do, and the trace does not say why",
-    rule: "a request waits from I to D for 1 ms or more while the device has nothing to do, \
-           under a scheduler that does not idle or that is not known; of one from which no \
-           C or D comes for 20 ms at the beginning of a trace the same is assumed",
+    rule: Rule {
+        condition: "a request waits from I to D while the device has nothing to do; of one from \
+                    which no C or D comes at the beginning of a trace the same is assumed",
+        threshold: "1 ms or more; at the beginning of a trace 20 ms",
+        exception: "the scheduler is known as one that idles",
+    },
     explains: &[],
     remedies: &[NO_IDLING_SCHEDULER],
     rests_on_absence: true,

@@ -11,7 +11,7 @@ use crate::findings::sums::{add, percent};
 use crate::findings::tasks::Tasks;
 use crate::findings::threads::is_journal;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
@@ -20,9 +20,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "journal-chain",
     what: "fsync is a chain of writes that wait for each other: the data, then the journal's",
-    rule: "a write of the journal's thread (jbd2, kjournald) is queued at most 200 us after a sync \
-           write of another process ends, that write took 1 ms or more at the device, and that is \
-           20 % of the process's waiting or more",
+    rule: Rule {
+        condition: "a write of the journal's thread (jbd2, kjournald) is queued right after a \
+                    sync write of another process ends",
+        threshold: "at most 200 us after it; that write took 1 ms or more at the device, and that \
+                    is 20 % of the process's waiting or more",
+        exception: "",
+    },
     explains: &[],
     remedies: &[FEWER_FSYNCS, ALLOCATED, OTHER_JOURNAL],
     rests_on_absence: false,

@@ -14,7 +14,7 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Commit, Spell, What};
 use crate::findings::sums::{add, parts_text, percent, total};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_trace::{CommitStep, Rwbs};
 use blklab_types::{Dev, Pid, Time};
@@ -24,10 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KIND: Kind = Kind {
     name: "journal-commit",
     what: "fsync waits for commits of the journal; the journal's own events tell for which part",
-    rule: "events of jbd2 and ext4 (jbd2_*, ext4_sync_file_*) show commits while a process is in \
-           fsync, for 1 ms or more of it on average, and that is 20 % of its waiting or more; a \
-           commit's time is that for open handles, for data, for the journal's blocks, and for the \
-           commit record with its flush",
+    rule: Rule {
+        condition: "events of jbd2 and ext4 (jbd2_*, ext4_sync_file_*) show commits while a \
+                    process is in fsync; a commit's time is that for open handles, for data, for \
+                    the journal's blocks, and for the commit record with its flush",
+        threshold: "1 ms or more of an fsync on average, and 20 % of the process's waiting or \
+                    more",
+        exception: "",
+    },
     explains: &["flush", "journal-chain"],
     remedies: &[
         SHORTER_HANDLES,

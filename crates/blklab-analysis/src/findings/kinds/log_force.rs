@@ -14,7 +14,7 @@ use crate::findings::spells::{LogForce, Spell, What};
 use crate::findings::sums::{add, parts_text};
 use crate::findings::tasks::Tasks;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Pid, Time};
@@ -24,9 +24,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "log-force",
     what: "fsync of XFS waits for the log to be written",
-    rule: "a task that raises xfs_log_force waits 1 ms or more: from 5.14 on until the buffer of \
-           xlog_iclog_wait_on is clean; else until the first write with a flush or FUA that begins \
-           behind it ends, if the task does nothing in between; 20 % of its waiting or more",
+    rule: Rule {
+        condition: "a task that raises xfs_log_force waits: from 5.14 on until the buffer of \
+                    xlog_iclog_wait_on is clean; before until the first write with a flush or FUA \
+                    that begins behind it ends",
+        threshold: "1 ms or more; 20 % of its waiting or more",
+        exception: "before 5.14: the task does something in between",
+    },
     explains: &["flush", "journal-chain"],
     remedies: &[FEWER_FSYNCS, OTHER_LOG, LARGER_BUFFERS],
     rests_on_absence: false,

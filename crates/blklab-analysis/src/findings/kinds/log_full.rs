@@ -10,7 +10,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::spells::What;
-use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -18,9 +18,12 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "journal-full",
     what: "tasks wait for room in the journal (ext4) or log (XFS)",
-    rule: "xfs_log_grant_sleep and _wake of a task, or jbd2_checkpoint and jbd2_checkpoint_stats \
-           with buffers written, are 1 ms or more apart, and that is 20 % of its waiting for I/O or \
-           more",
+    rule: Rule {
+        condition: "time passes between xfs_log_grant_sleep and _wake of a task, or between \
+                    jbd2_checkpoint and jbd2_checkpoint_stats with buffers written",
+        threshold: "1 ms or more, and 20 % of its waiting for I/O or more",
+        exception: "",
+    },
     explains: &[],
     remedies: &[LARGER_LOG, OTHER_LOG],
     rests_on_absence: false,

@@ -15,7 +15,7 @@ use crate::findings::spans::Spans;
 use crate::findings::sums::{add, is_longer, is_most};
 use crate::findings::waits::LONG_FACTOR;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use crate::lifecycle::BioLife;
 use blklab_trace::{Action, Rwbs};
@@ -26,9 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KIND: Kind = Kind {
     name: "mapping-slow",
     what: "a device that maps bios to others (dm, md, bcache) keeps them while those are idle",
-    rule: "a bio that somebody waits for, of a device without requests, takes 1 ms or more and 4 times what requests below \
-           take on average, and for most of that no other device of the trace has anything; 2 \
-           times or more, and for a quarter of its bios",
+    rule: Rule {
+        condition: "a bio that somebody waits for, of a device without requests, takes longer \
+                    than requests below, and for most of that no other device of the trace has \
+                    anything",
+        threshold: "1 ms or more and 4 times what requests below take on average; 2 times or \
+                    more, and for a quarter of its bios",
+        exception: "",
+    },
     explains: &[],
     remedies: &[NO_WORKQUEUES, FAST_METADATA],
     rests_on_absence: true,

@@ -6,7 +6,9 @@ use crate::findings::disk::Disk;
 use crate::findings::harm::Harm;
 use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
-use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole,
+};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Op, Pid, SECTOR_BYTES};
 use std::collections::BTreeMap;
@@ -15,10 +17,15 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "misaligned",
     what: "writes begin or end inside a block or stripe of the device: it reads before it writes",
-    rule: "5 % of a device's writes or more, 2 at least, are no multiple of physical_block_size \
-           (of 4 KiB, if that is not known, by their length alone), or writes as large as a \
-           stripe (optimal_io_size) begin inside one; on an array (md) whose stripe is not known, \
-           writes of one size that begin at multiples of it in one place and inside in another",
+    rule: Rule {
+        condition: "writes are no multiple of physical_block_size (of 4 KiB, if that is not \
+                    known, by their length alone), or writes as large as a stripe \
+                    (optimal_io_size) begin inside one; on an array (md) whose stripe is not \
+                    known, writes of one size begin at multiples of it in one place and inside in \
+                    another",
+        threshold: "5 % of a device's writes or more, 2 at least",
+        exception: "",
+    },
     explains: &[],
     remedies: &[ALIGNED_STRIPES, WHOLE_BLOCKS, ALIGNED_FILES],
     rests_on_absence: false,

@@ -11,7 +11,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use crate::merges::both_waited;
 use blklab_trace::{Action, Rwbs};
@@ -22,11 +22,14 @@ use std::collections::{BTreeMap, HashMap};
 pub const KIND: Kind = Kind {
     name: "missed-merge",
     what: "contiguous requests of one direction go to the device one by one",
-    rule: "a request is inserted right behind one that still waits in the scheduler; or one of \
-           64 KiB or less is queued right behind one of its own process that has not ended, and \
-           together they are no larger than max_sectors_kb (if that is not known: than any request \
-           of the trace; of two that both wait neither is one of 4 or more that are the largest, \
-           127 KiB at least); 5 % of the device's requests or more",
+    rule: Rule {
+        condition: "a request is inserted right behind one that still waits in the scheduler; or \
+                    a small one is queued right behind one of its own process that has not ended",
+        threshold: "small is 64 KiB or less; 5 % of the device's requests or more",
+        exception: "together they are larger than max_sectors_kb (if that is not known: than any \
+                    request of the trace; of two that both wait one is among 4 or more that are \
+                    the largest, 127 KiB at least)",
+    },
     explains: &["deep-queue", "no-request-free", "behind-other"],
     remedies: &[LOOK_UP, LARGER_WRITES, PLUG, BATCH, HOLDING],
     rests_on_absence: true,

@@ -101,8 +101,11 @@ mod tests {
     #[test]
     fn kinds_are_told_apart_and_start_empty() {
         for (i, kind) in ALL.iter().enumerate() {
-            for text in [kind.what, kind.rule] {
-                assert!(!text.is_empty() && !text.ends_with('.'), "{}", kind.name);
+            assert!(!kind.what.is_empty(), "{}", kind.name);
+            assert!(!kind.rule.condition.is_empty(), "{}", kind.name);
+            let texts = kind.rule.parts().map(|(_, text)| text);
+            for text in texts.chain([kind.what]) {
+                assert!(!text.ends_with('.'), "{}: {text}", kind.name);
             }
             let same = |k: &Kind| k.name == kind.name;
             assert_eq!(ALL.iter().position(same), Some(i), "{}", kind.name);

@@ -8,7 +8,7 @@ use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::add;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Pid};
@@ -18,10 +18,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "no-readahead",
     what: "a sequential reader waits for each small read by itself: read-ahead is off or broken",
-    rule: "half or more of a process's reads are 64 KiB or less, begin where the last one ended, \
-           and are queued only when that has ended, sooner than a read takes; 16 or \
-           more in a row, none of them direct I/O (RS); where read_ahead_kb is known and not 0, \
-           only reads marked as read-ahead (RA)",
+    rule: Rule {
+        condition: "a process's reads are small, begin where the last one ended, and are queued \
+                    only when that has ended, sooner than a read takes; where read_ahead_kb is \
+                    known and not 0, only reads marked as read-ahead (RA)",
+        threshold: "64 KiB or less, half or more of its reads, 16 or more in a row",
+        exception: "one of those in a row is direct I/O (RS)",
+    },
     explains: &["missed-merge", "deep-queue"],
     remedies: &[READ_AHEAD, LARGER_READS],
     rests_on_absence: true,

@@ -10,7 +10,7 @@ use crate::findings::section::Section;
 use crate::findings::sums::is_most;
 use crate::findings::waits::Ahead;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -19,10 +19,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "no-request-free",
     what: "reads or sync writes wait for a request or tag (Q to G): all are in use",
-    rule: "a request that somebody waits for waits from Q to G for more than 4 times what the \
-           device takes for one, 200 us at least; 20 % of its process's waiting or more. Who has \
-           most of those in use itself is told apart. Write-back that waits is back-pressure and \
-           no finding",
+    rule: Rule {
+        condition: "a request that somebody waits for waits from Q to G; those that have most \
+                    requests in use themselves are told apart",
+        threshold: "more than 4 times what the device takes for one, 200 us at least; 20 % of its \
+                    process's waiting or more",
+        exception: "it is write-back, for which waiting is back-pressure",
+    },
     explains: &[],
     remedies: &[NO_THROTTLING, LOOK_AT_GROUP, MORE_REQUESTS],
     rests_on_absence: false,
@@ -33,9 +36,13 @@ pub const KIND: Kind = Kind {
 pub const WBT: Kind = Kind {
     name: "wbt-likely",
     what: "writes wait though requests are free: write-back throttling (wbt) is on",
-    rule: "as no-request-free, all of them are writes, wbt_lat_usec is not 0, and fewer than half \
-           of nr_requests are in use meanwhile, or nothing is known of the queue and none is; \
-           whether the limit is scaled down, wbt's own events tell (wbt)",
+    rule: Rule {
+        condition: "as no-request-free, and all of them are writes",
+        threshold: "as no-request-free; fewer than half of nr_requests are in use meanwhile, or \
+                    nothing is known of the queue and none is",
+        exception: "wbt_lat_usec is 0, or wbt's own events tell whether the limit is scaled down \
+                    (wbt)",
+    },
     explains: &["no-request-free"],
     remedies: &[NO_THROTTLING],
     rests_on_absence: false,
@@ -46,8 +53,12 @@ pub const WBT: Kind = Kind {
 pub const SHARED_OUT: Kind = Kind {
     name: "cgroup-latency",
     what: "io.latency or io.cost of control groups hold bios back though requests are free",
-    rule: "as no-request-free, fewer than half of nr_requests are in use meanwhile, it is not \
-           wbt, and the context has an io.latency with a target, or an io.cost.qos that is enabled",
+    rule: Rule {
+        condition: "as no-request-free, and the context has an io.latency with a target, or an \
+                    io.cost.qos that is enabled",
+        threshold: "as no-request-free; fewer than half of nr_requests are in use meanwhile",
+        exception: "it is wbt",
+    },
     explains: &["no-request-free"],
     remedies: &[NO_TARGET, NO_COST, LARGER_WEIGHT],
     rests_on_absence: false,
@@ -222,7 +233,7 @@ impl Sum {
         let mut how = Vec::new();
         for (group, said) in &targets {
             how.push(format!("io.latency of {group} ({said})"));
-            f.remedies.push(NO_TARGET.of(group));
+            f.remedies.push(NO_TARGET.filled_with(group));
         }
         if context.has_io_cost() {
             how.push("io.cost".to_owned());

@@ -8,7 +8,7 @@ use crate::findings::remedy::Act;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{is_longer, is_most};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use crate::spread::percentile;
 use blklab_types::{Dev, Pid};
@@ -19,10 +19,13 @@ pub const KIND: Kind = Kind {
     name: "overtaken",
     what: "a request waits in the scheduler while many of its own direction that came later go \
            first",
-    rule: "a request that somebody waits for waits from I to D for 100 ms or more, and 10 times \
-           what half of those of its direction wait; 64 of these or more that were inserted later \
-           go to the device first, and they are 9 of 10 of all that do; not under cfq and bfq, \
-           whose order is by process",
+    rule: Rule {
+        condition: "a request that somebody waits for waits from I to D while others that were \
+                    inserted later go to the device first",
+        threshold: "100 ms or more, and 10 times what half of those of its direction wait; 64 or \
+                    more of its direction, 9 of 10 of all that go first",
+        exception: "the scheduler is cfq or bfq, whose order is by process",
+    },
     explains: &["behind-other"],
     remedies: &[READ_EXPIRY, SHORTER_BATCHES, FEWER, WRITE_EXPIRY],
     rests_on_absence: false,

@@ -5,7 +5,7 @@ use crate::findings::harm::of_disks;
 use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Weight, Whole,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Weight, Whole,
 };
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::Dev;
@@ -15,8 +15,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "limited-passthrough",
     what: "a scheduler limits the depth of commands passed through, which bypass it",
-    rule: "a message of BFQ says how deep it lets a request be allocated (bfq_limit_depth), and \
-           the next event of the device within 1 ms is the D of a command passed through",
+    rule: Rule {
+        condition: "a message of BFQ says how deep it lets a request be allocated \
+                    (bfq_limit_depth), and the next event of the device is the D of a command \
+                    passed through",
+        threshold: "within 1 ms",
+        exception: "",
+    },
     explains: &[],
     remedies: &[ASK_NOT],
     rests_on_absence: false,

@@ -9,7 +9,9 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::sums::is_longer;
-use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
+};
 use crate::spread::percentile;
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -18,9 +20,14 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "power-state",
     what: "the first I/O after a pause takes long: the device leaves a power state",
-    rule: "a request that comes when the device had nothing to do for 1 s or more takes from D to \
-           C 10 ms or more, 20 times what half of the others take, and 4 times what 9 of 10 of \
-           them do not exceed; twice or more, and half of all that come so; 4 others are shown",
+    rule: Rule {
+        condition: "a request that comes when the device had nothing to do for a while takes \
+                    longer from D to C than others",
+        threshold: "nothing to do for 1 s or more; 10 ms or more, 20 times what half of the \
+                    others take, and 4 times what 9 of 10 of them do not exceed; twice or more, \
+                    and half of all that come so; 4 others are shown",
+        exception: "",
+    },
     explains: &["device-slow"],
     remedies: &[NO_STANDBY, KEEP_AWAKE, SHALLOWER_STATE, LINK_AWAKE],
     rests_on_absence: false,

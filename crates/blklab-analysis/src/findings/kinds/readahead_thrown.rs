@@ -11,7 +11,9 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::percent;
-use crate::findings::{Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole,
+};
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Time};
 use std::collections::{BTreeMap, HashMap};
@@ -20,9 +22,13 @@ use std::collections::{BTreeMap, HashMap};
 pub const KIND: Kind = Kind {
     name: "readahead-thrown-away",
     what: "what was read ahead is thrown away before it is used, and read again",
-    rule: "sectors that were read ahead (RA) are read again within 30 s of the end of that, not \
-           by direct I/O (RS), without a write to them in between, and before their reader is 8 MiB \
-           further; 8 reads or more, and 10 % of what is read ahead or more",
+    rule: Rule {
+        condition: "sectors that were read ahead (RA) are read again soon, without a write to \
+                    them in between",
+        threshold: "within 30 s of the end of that, and before their reader is 8 MiB further; 8 \
+                    reads or more, and 10 % of what is read ahead or more",
+        exception: "they are read again by direct I/O (RS)",
+    },
     explains: &[],
     remedies: &[LESS_AHEAD, MORE_MEMORY],
     rests_on_absence: false,

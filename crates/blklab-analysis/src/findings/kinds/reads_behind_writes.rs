@@ -9,7 +9,7 @@ use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, total};
 use crate::findings::waits::{Ahead, Reason};
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, counted, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -17,9 +17,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "reads-behind-writes",
     what: "reads wait behind writes of other processes, in the queue or in the device",
-    rule: "a read waits for more than 4 times what the device takes for one, and most of what \
-           goes to the device before it, or is there with it, are others' writes; 20 % of its \
-           process's waiting or more",
+    rule: Rule {
+        condition: "a read waits, and most of what goes to the device before it, or is there with \
+                    it, are others' writes",
+        threshold: "more than 4 times what the device takes for one; 20 % of its process's \
+                    waiting or more",
+        exception: "",
+    },
     explains: &["behind-other", "deep-queue"],
     remedies: &[READS_FIRST, QUEUE_DEPTH, FEWER_COMMANDS, LESS_WRITE_BACK],
     rests_on_absence: false,
@@ -159,7 +163,7 @@ impl Sum {
                 (false, Some(true)) => "mq-deadline, kyber or bfq",
                 _ => "one that prefers reads, as deadline, mq-deadline or bfq do",
             };
-            f.remedies.push(READS_FIRST.of(better));
+            f.remedies.push(READS_FIRST.filled_with(better));
         }
         if in_order.is_none() && self.in_queue_ns > 0 {
             f.missing.push("which scheduler it is".to_owned());

@@ -10,7 +10,7 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
-use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text};
 use blklab_trace::Action;
 use blklab_types::{Dev, Time};
 use std::collections::BTreeMap;
@@ -19,8 +19,12 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "requeued",
     what: "the driver gives requests back, and they wait until they go to it again",
-    rule: "a request is requeued (R after D), and its last D is 1 ms or more behind its first R; \
-           20 % of its process's waiting or more",
+    rule: Rule {
+        condition: "a request is requeued (R after D)",
+        threshold: "its last D is 1 ms or more behind its first R; 20 % of its process's waiting \
+                    or more",
+        exception: "",
+    },
     explains: &["held-back", "idling", "deep-queue", "behind-other"],
     remedies: &[TRUE_DEPTH, READ_LOGS],
     rests_on_absence: false,

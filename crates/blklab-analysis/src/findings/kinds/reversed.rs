@@ -7,7 +7,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, counted,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Whole, counted,
 };
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Pid, Time};
@@ -17,10 +17,14 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "reversed",
     what: "sequential I/O goes to the device, or to the devices below, backward",
-    rule: "4 requests or more of a process and direction in a row go to the device, or are mapped \
-           to others (A), in steps backward of one length, 1 MiB at most, each less than 1 ms \
-           after the one before and before that has ended; the device is not known to be one \
-           that does not rotate, unless it is zoned",
+    rule: Rule {
+        condition: "requests of a process and direction in a row go to the device, or are mapped \
+                    to others (A), in steps backward of one length, each before the one before \
+                    has ended",
+        threshold: "4 requests or more, steps of 1 MiB at most, less than 1 ms after the one \
+                    before",
+        exception: "the device is known as one that does not rotate, and is not zoned",
+    },
     explains: &[],
     remedies: &[SORTING, IN_ORDER],
     rests_on_absence: false,

@@ -13,7 +13,7 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_longer};
 use crate::findings::waits::LONG_FACTOR;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use crate::spread::percentile;
 use blklab_types::{Dev, Op, Pid, Time};
@@ -23,12 +23,17 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "seek-storm",
     what: "sequential streams take turns, and the device seeks at every turn",
-    rule: "half or more of a process's requests, 16 at least, begin where its last one ended, and \
-           a quarter or more of these go to the device right behind another such stream's request, \
-           1 MiB or more away; the device takes for them more than 4 times what it takes for \
-           those right behind their own stream's (the median of both, 8 or more of each; if there \
-           are not so many and queue/rotational is 1, more than twice what 50 MB/s take), 1 ms \
-           more at least; 20 % of its process's waiting or more",
+    rule: Rule {
+        condition: "of a process's requests that begin where its last one ended, some go to the \
+                    device right behind another such stream's, far away, and the device takes \
+                    longer for them than for those right behind their own stream's",
+        threshold: "half or more of a process's requests, 16 at least, begin so, and a quarter or \
+                    more of these go behind another's, 1 MiB or more away; more than 4 times as \
+                    long (the median of both, 8 or more of each; if there are not so many and \
+                    queue/rotational is 1, more than twice what 50 MB/s take), 1 ms more at \
+                    least; 20 % of its process's waiting or more",
+        exception: "",
+    },
     explains: &["rate-capped"],
     remedies: &[READ_AHEAD, LARGER_IO, BY_STREAM],
     rests_on_absence: false,

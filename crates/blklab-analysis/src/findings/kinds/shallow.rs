@@ -5,7 +5,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::waits::Reason;
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
 use crate::spread::percentile;
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -14,10 +14,14 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "shallow-dispatch",
     what: "the scheduler gives the device fewer requests at a time than it takes, others wait",
-    rule: "requests wait from I to D, for more than 4 times what the device takes for one, behind \
-           others of their own process; 99 of 100 times the device has no more than half of what \
-           it takes (device/queue_depth), works on more than one at a time, and takes hardly longer for \
-           each than alone",
+    rule: Rule {
+        condition: "requests wait from I to D behind others of their own process, while the \
+                    device has fewer than it takes (device/queue_depth), works on more than one \
+                    at a time, and takes hardly longer for each than alone",
+        threshold: "more than 4 times what the device takes for one; 99 of 100 times no more than \
+                    half of what it takes",
+        exception: "",
+    },
     explains: &["deep-queue", "behind-other"],
     remedies: &[QUANTUM, AT_ONCE],
     rests_on_absence: false,

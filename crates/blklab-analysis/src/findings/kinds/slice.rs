@@ -5,7 +5,7 @@ use super::behind_other::{Sum, each};
 use crate::findings::harm::of_disks;
 use crate::findings::remedy::Act;
 use crate::findings::section::Section;
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -13,8 +13,12 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "slice",
     what: "a process waits while another is served alone, for its slice (CFQ, BFQ)",
-    rule: "as behind-other, under cfq or bfq, and the other process has 9 of 10 of those \
-           served meanwhile, none of them the waiting process's, for 10 ms or more",
+    rule: Rule {
+        condition: "as behind-other, under cfq or bfq, and the other process has most of those \
+                    served meanwhile, none of them the waiting process's",
+        threshold: "as behind-other; 9 of 10 of those served, for 10 ms or more",
+        exception: "",
+    },
     explains: &["behind-other"],
     remedies: &[SHORTER_TIMEOUT, LOW_LATENCY, SHORTER_SLICES, PRIORITY],
     rests_on_absence: false,

@@ -7,7 +7,8 @@ use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::sums::add;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Whole, time_text,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Whole,
+    time_text,
 };
 use blklab_trace::{Action, Event};
 use blklab_types::{Dev, Pid, SECTOR_BYTES, Time};
@@ -17,7 +18,11 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "split",
     what: "bios are cut into many commands, by a limit or by the geometry of the device",
-    rule: "X events cut 10 % of a device's bios or more into 4 pieces or more on average",
+    rule: Rule {
+        condition: "bios are cut (X)",
+        threshold: "10 % of a device's bios or more, into 4 pieces or more on average",
+        exception: "",
+    },
     explains: &[
         "deep-queue",
         "no-request-free",

@@ -12,7 +12,7 @@ use crate::findings::remedy::Act;
 use crate::findings::section::Section;
 use crate::findings::tasks::Tasks;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Whole,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Rule, Whole,
     time_text,
 };
 use blklab_trace::{Action, Event, Rwbs};
@@ -23,11 +23,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const KIND: Kind = Kind {
     name: "cgroup-limit",
     what: "a control group's limit (io.max, blk-throttle) holds bios back",
-    rule: "blk-throttle says in a message that it holds a bio ('throtl ... bio.'), and after 1 ms \
-           or more without a bio of the process it held one of, a worker submits it, or one of its \
-           length and direction where no message says when it is let go; or the \
-           context has an io.max and a process's bios come in bursts that a kworker begins, or \
-           submits whole (reads and sync writes), 3 times or more, 20 ms to 1 s apart",
+    rule: Rule {
+        condition: "blk-throttle says in a message that it holds a bio ('throtl ... bio.'), and \
+                    after a while without a bio of the process it held one of, a worker submits \
+                    it, or one of its length and direction where no message says when it is let \
+                    go; or the context has an io.max and a process's bios come in bursts that a \
+                    kworker begins, or submits whole (reads and sync writes)",
+        threshold: "1 ms or more without a bio; 3 bursts or more, 20 ms to 1 s apart",
+        exception: "",
+    },
     explains: &["held-back"],
     remedies: &[LOOSER_LIMIT, NO_LIMIT],
     rests_on_absence: false,
@@ -364,7 +368,7 @@ impl Sum {
                     shown.join("; ")
                 ));
                 for (group, _) in limits {
-                    f.remedies.push(NO_LIMIT.of(group));
+                    f.remedies.push(NO_LIMIT.filled_with(group));
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::findings::remedy::Act;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Spell, What};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -19,9 +19,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "wbt",
     what: "writes wait since write-back throttling allows few of them: reads took too long",
-    rule: "a write waits from Q to G for more than 4 times what the device takes for one, 50 us at \
-           least, while the last wbt_step of the device says that the limit is scaled down (step \
-           above 0), and that is 20 % of its process's waiting or more",
+    rule: Rule {
+        condition: "a write waits from Q to G while the last wbt_step of the device says that the \
+                    limit is scaled down (step above 0)",
+        threshold: "more than 4 times what the device takes for one, 50 us at least; 20 % of its \
+                    process's waiting or more",
+        exception: "",
+    },
     explains: &["no-request-free", "wbt-likely"],
     remedies: &[LONGER_TARGET, NO_THROTTLING],
     rests_on_absence: false,
@@ -154,7 +158,7 @@ impl Sum {
             Some(us) => format!("it is {us} now; "),
             None => String::new(),
         };
-        f.remedies = vec![LONGER_TARGET.of(target), NO_THROTTLING];
+        f.remedies = vec![LONGER_TARGET.filled_with(target), NO_THROTTLING];
         Some(f)
     }
 }

@@ -7,7 +7,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::{Section, in_order};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Weight, Whole, counted,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, counted,
 };
 use blklab_trace::Event;
 use blklab_types::{Dev, Time};
@@ -17,9 +17,13 @@ use std::collections::{BTreeMap, HashMap};
 pub const KIND: Kind = Kind {
     name: "write-order",
     what: "a write went to the device before one that was queued before it and lies before it",
-    rule: "a write is issued while the one that ends where it begins, of the same process and \
-           inserted earlier, still waits; and the device is zoned (queue/zoned) or completes a \
-           write with an error",
+    rule: Rule {
+        condition: "a write is issued while the one that ends where it begins, of the same \
+                    process and inserted earlier, still waits",
+        threshold: "",
+        exception: "the device is not known to be zoned (queue/zoned) and completes no write with \
+                    an error",
+    },
     explains: &["io-error", "missed-merge"],
     remedies: &[KEEP_ORDER, REQUEUE_IN_ORDER],
     rests_on_absence: true,
@@ -30,7 +34,11 @@ pub const KIND: Kind = Kind {
 pub const IO_ERROR: Kind = Kind {
     name: "io-error",
     what: "the device ended I/O with an error",
-    rule: "a C has an error",
+    rule: Rule {
+        condition: "a C has an error",
+        threshold: "",
+        exception: "",
+    },
     explains: &[],
     remedies: &[READ_LOGS],
     rests_on_absence: false,

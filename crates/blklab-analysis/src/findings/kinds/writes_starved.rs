@@ -9,7 +9,9 @@ use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::add;
 use crate::findings::waits::{Ahead, Reason};
-use crate::findings::{Confidence, Context, Detector, Finding, Kind, Remedy, Whole, time_text};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
+};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -17,9 +19,13 @@ use std::collections::BTreeMap;
 pub const KIND: Kind = Kind {
     name: "writes-starved",
     what: "sync writes wait while reads that came later are served",
-    rule: "a sync write waits from I to D for more than 4 times what the device takes for a \
-           request, most of what goes to the device meanwhile are reads, and most of those came \
-           later; 20 % of its process's waiting or more",
+    rule: Rule {
+        condition: "a sync write waits from I to D, most of what goes to the device meanwhile are \
+                    reads, and most of those came later",
+        threshold: "more than 4 times what the device takes for a request; 20 % of its process's \
+                    waiting or more",
+        exception: "",
+    },
     explains: &["behind-other"],
     remedies: &[
         ONE_BATCH,
