@@ -9,7 +9,7 @@
 use blklab::{Planner, Sim, catalogue, matrix};
 use blklab_cli::stack::{Chosen, Stack};
 use blklab_experiment::{Experiment, Source, Workload, parse};
-use blklab_types::{Error};
+use blklab_types::Error;
 use libfuzzer_sys::fuzz_target;
 use std::fmt::Display;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of processes.
 
-use blklab_types::Pid;
+use blklab_types::{Pid, visible};
 use std::collections::BTreeMap;
 
 /// Names that are kept unless more are asked for.
@@ -29,10 +29,11 @@ impl Names {
         }
     }
 
-    /// A process has this name from now on.
+    /// A process has this name from now on. A task can give itself any bytes for a name; here
+    /// they are as people may see them.
     pub fn set(&mut self, pid: Pid, comm: &str) {
         if self.names.len() < self.max || self.names.contains_key(&pid) {
-            self.names.insert(pid, comm.to_owned());
+            self.names.insert(pid, visible(comm).into_owned());
         }
     }
 
@@ -68,5 +69,7 @@ mod tests {
         assert_eq!([names.get(7), names.get(8)], [Some("dd"), None]);
         assert_eq!(names.who(7), "dd (7)");
         assert_eq!(names.who(8), "process 8");
+        names.set(7, "\u{1b}[31m");
+        assert_eq!(names.who(7), "\\u{1b}[31m (7)");
     }
 }

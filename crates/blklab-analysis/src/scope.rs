@@ -52,6 +52,8 @@ pub struct Doubts {
     pub backwards: u64,
     /// Places where the trace is damaged.
     pub damaged: u64,
+    /// The format cannot say that the recorder lost something.
+    pub losses_unsaid: bool,
 }
 
 /// How far something can be concluded.
@@ -336,6 +338,12 @@ fn absence(doubts: Doubts) -> (Known, String) {
         .filter(|(nr, _)| *nr > 0)
         .map(|(nr, what)| counted(*nr, what))
         .collect();
+    if said.is_empty() && doubts.losses_unsaid {
+        return (
+            Known::Partly,
+            "the format does not say what was lost".to_owned(),
+        );
+    }
     if said.is_empty() {
         return (Known::Yes, String::new());
     }

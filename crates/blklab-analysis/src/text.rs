@@ -6,6 +6,7 @@
 use crate::distribution::Distribution;
 use crate::lifecycle::DEVICES_MAX;
 use crate::stats::{DeviceStats, Directions, Phases, ProcessStats, TraceStats};
+use blklab_types::visible;
 use std::fmt::{self, Write};
 
 /// What to print.
@@ -77,11 +78,7 @@ fn process_name(process: &ProcessStats) -> String {
         return pid;
     };
     let room = 14_usize.saturating_sub(pid.len());
-    let comm: String = comm
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(room)
-        .collect();
+    let comm: String = visible(comm).chars().take(room).collect();
     format!("{comm} {pid}")
 }
 

@@ -52,6 +52,51 @@ impl Write for Output {
     }
 }
 
+/// Passes lines on as people may see them: what steers a terminal is written out.
+pub(crate) struct Visible<W: Write> {
+    inner: W,
+    /// The line so far.
+    line: Vec<u8>,
+}
+
+impl<W: Write> Visible<W> {
+    pub(crate) fn new(inner: W) -> Visible<W> {
+        Visible {
+            inner,
+            line: Vec::new(),
+        }
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        let line = String::from_utf8_lossy(&self.line);
+        let parts: Vec<_> = line.split('\t').map(blklab::visible).collect();
+        self.inner.write_all(parts.join("\t").as_bytes())?;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Visible<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            match piece.split_last() {
+                Some((b'\n', rest)) => {
+                    self.line.extend_from_slice(rest);
+                    self.end_line()?;
+                    self.inner.write_all(b"\n")?;
+                }
+                _ => self.line.extend_from_slice(piece),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.end_line()?;
+        self.inner.flush()
+    }
+}
+
 /// A time with three figures and its unit.
 pub(crate) fn time(ns: f64) -> String {
     scaled(ns, 1000.0, &["ns", "us", "ms", "s"])
@@ -175,6 +220,16 @@ mod tests {
         assert_eq!(bytes(1_048_575.0), "1024KiB");
         assert_eq!(count(28_672.0), "28.7k");
         assert_eq!(count(990.0), "990");
+    }
+
+    #[test]
+    fn lines_do_not_steer_the_terminal() {
+        let mut out = Visible::new(Vec::new());
+        out.write_all(b"a\tb \x1b[31").expect("a vector takes all");
+        out.write_all(b"m\n\x07 end").expect("a vector takes all");
+        out.flush().expect("a vector takes all");
+        let shown = String::from_utf8(out.inner).expect("text");
+        assert_eq!(shown, "a\tb \\u{1b}[31m\n\\u{7} end");
     }
 
     #[test]

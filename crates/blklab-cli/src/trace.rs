@@ -9,6 +9,7 @@ mod to_fio;
 use crate::Outcome;
 use crate::again::Known;
 use crate::args::{TableRows, TraceCommand};
+use crate::output::Visible;
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
 use anyhow::{Context as _, Result, bail};
@@ -82,7 +83,11 @@ fn print(file: &Path, quiet: bool) -> Result<()> {
     let mut input = open(file)?;
     let to_terminal = std::io::stdout().is_terminal();
     let shown = (!to_terminal).then(|| Watcher::reading(input.progress()));
-    blklab::trace_file::print(&mut input, out, name, quiet)?;
+    if to_terminal {
+        blklab::trace_file::print(&mut input, Visible::new(out), name, quiet)?;
+    } else {
+        blklab::trace_file::print(&mut input, out, name, quiet)?;
+    }
     drop(shown);
     if !to_terminal {
         name_inputs(&input)?;
@@ -126,9 +131,14 @@ fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
     options.times_as_given = input.format().has_printed_times;
     let mut out = TraceOut::create_with(output, &header, options)?;
     let shown = Watcher::reading(input.progress());
-    blklab::send_all(&mut input, &mut out)?;
+    let keeps_lacks = out.copy(&mut input)?;
     drop(shown);
     report_damage(file, input.counts());
+    if !keeps_lacks {
+        let note =
+            "does not say that something is missing or damaged; NAME.blk has a place for that";
+        writeln!(std::io::stderr(), "blklab: {}: {note}", output.display())?;
+    }
     if let Some(note) = left_out(out.left_out()) {
         writeln!(std::io::stderr(), "blklab: {}: {note}", output.display())?;
     }

@@ -82,6 +82,10 @@ fn text(from: impl Read, bytes_max: u64) -> Result<String, Error> {
         };
         return Err(Error::new(what));
     }
+    // Some editors put a mark in front of a text.
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
     String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()]
             .iter()

@@ -4,7 +4,7 @@
 
 use crate::survey::DiskSurvey;
 use blklab_analysis::findings::Context;
-use blklab_experiment::{DeviceSpec, Experiment, Workload};
+use blklab_experiment::{DeviceSpec, Experiment, Workload, settings};
 use blklab_sched::Schedulers;
 use blklab_types::Error;
 
@@ -165,17 +165,29 @@ fn requests(
     assumed: &mut Vec<String>,
     disk: &DiskSurvey,
 ) -> Result<(), blklab_types::Error> {
-    let few = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).clamp(1, 100_000);
     if let Some(n) = context.queue("nr_requests") {
-        e.queue.nr_requests = Some(few(n));
+        e.queue.nr_requests = settable(e, "nr_requests", n);
     } else if !e.kernel.has_single_queue() && disk.requests_max > e.queue_facts()?.nr_requests {
-        let n = few(u64::from(disk.requests_max));
-        e.queue.nr_requests = Some(n);
-        assumed.push(format!(
-            "nr_requests is {n}: the most that there were at a time"
-        ));
+        let most = disk.requests_max;
+        e.queue.nr_requests = settable(e, "nr_requests", most.into());
+        assumed.extend(e.queue.nr_requests.map(|n| {
+            if n == most {
+                format!("nr_requests is {n}: the most that there were at a time")
+            } else {
+                format!("nr_requests is {n}, what can be set next to the {most} that there were")
+            }
+        }));
     }
     Ok(())
+}
+
+/// The value next to `n` that a setting of the queue takes in the release of `e`; none if the
+/// release does not have it. What a trace shows is no value that somebody set: it may lie
+/// outside of what can be set.
+fn settable(e: &Experiment, name: &str, n: u64) -> Option<u32> {
+    let (low, high) = settings::find(name)?.row_in(e.kernel)?.range;
+    let n = i64::try_from(n).unwrap_or(i64::MAX).clamp(low, high);
+    u32::try_from(n).ok()
 }
 
 /// Limits of the queue: those that are known, raised to what the trace shows.
@@ -215,7 +227,9 @@ fn limits(
         Some(has) => Some(has),
         // Flushes that are queued and reach the device say that it has a cache.
         None => Some(disk.nr_forced > 0),
-    };
+    }
+    // Before there was the setting, only the device could say that it has a cache.
+    .filter(|has| !has || settable(e, "write_cache", 1).is_some());
     Ok(())
 }
 

@@ -25,6 +25,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "block_dump",
     summary: "lines of vm.block_dump in the log of a kernel up to 5.12; read",
     has_printed_times: false,
+    says_losses: false,
     dialect: None,
     recognises: |input| begins_with(input, BlockDump::default),
     open: |input, _| Ok(Box::new(BlockDumpReader::from_input(input))),

@@ -33,6 +33,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "lttng",
     summary: "events of LTTng in text: babeltrace, LTTV of 2009; read",
     has_printed_times: false,
+    says_losses: true,
     dialect: None,
     recognises: |input| begins_with(input, Braces::default),
     open: |input, _| Ok(Box::new(BracesReader::from_input(input))),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a reader found, and what it could not use.
 
-use blklab_types::Time;
+use blklab_types::{Time, visible};
 
 /// Counts of one reading. Everything that did not become an item of the
 /// stream is in here; all zero but the first six means a flawless trace.
@@ -67,6 +67,8 @@ pub struct ReadCounts {
     pub missing: u64,
     /// Whether the file ends inside a record, or without its end mark.
     pub truncated: bool,
+    /// Whether this is a copy of a trace whose format could not say what was lost.
+    pub unsaid: bool,
     /// The first few damaged or unknown places, in words.
     pub examples: Vec<String>,
     /// How many of the other events have which name, in order of their first.
@@ -75,6 +77,10 @@ pub struct ReadCounts {
     /// begin with 1: the first few thousand such places.
     pub numbered: Vec<Numbered>,
 }
+
+/// Counts that a copy keeps of its original, in the order in which `events.blk` has them
+/// (`docs/trace-format.md`).
+pub(crate) type Lacks = [u64; 13];
 
 /// An event by the number that its recorder gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +122,49 @@ impl ReadCounts {
             && !self.truncated
     }
 
+    /// What the original of a copy lacked, as the copy keeps it: what reading the copy does not
+    /// find again.
+    pub(crate) fn lacks(&self) -> Lacks {
+        [
+            self.lost,
+            self.gaps,
+            self.restarts,
+            self.left_out,
+            self.untimed,
+            self.foreign,
+            self.unknown,
+            self.damaged,
+            self.elided,
+            self.missing,
+            self.skipped_bytes,
+            self.truncated.into(),
+            self.unsaid.into(),
+        ]
+    }
+
+    /// Adds what the original of a copy lacked.
+    pub(crate) fn add_lacks(&mut self, lacks: Lacks) {
+        let [counts @ .., truncated, unsaid] = lacks;
+        let own = [
+            &mut self.lost,
+            &mut self.gaps,
+            &mut self.restarts,
+            &mut self.left_out,
+            &mut self.untimed,
+            &mut self.foreign,
+            &mut self.unknown,
+            &mut self.damaged,
+            &mut self.elided,
+            &mut self.missing,
+            &mut self.skipped_bytes,
+        ];
+        for (own, count) in own.into_iter().zip(counts) {
+            *own = own.saturating_add(count);
+        }
+        self.truncated |= truncated > 0;
+        self.unsaid |= unsaid > 0;
+    }
+
     /// Notes an event whose number does not follow the one before.
     #[cold]
     pub(crate) fn number(&mut self, numbered: Numbered) {
@@ -137,17 +186,19 @@ impl ReadCounts {
     /// Counts an event of another part of the kernel.
     pub(crate) fn other_event(&mut self, name: &[u8]) {
         self.other_events += 1;
+        let name = String::from_utf8_lossy(name);
+        let name = visible(&name);
         let names = &mut self.other_names;
-        if let Some(known) = names.iter_mut().find(|n| n.0.as_bytes() == name) {
+        if let Some(known) = names.iter_mut().find(|n| n.0 == name) {
             known.1 += 1;
         } else if names.len() < OTHER_NAMES_MAX {
-            names.push((String::from_utf8_lossy(name).into_owned(), 1));
+            names.push((name.into_owned(), 1));
         }
     }
 
     pub(crate) fn example(&mut self, text: impl FnOnce() -> String) {
         if self.examples.len() < EXAMPLES_MAX {
-            self.examples.push(text());
+            self.examples.push(visible(&text()).into_owned());
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use blklab_trace::{Actions, TraceHeader};
 use blklab_types::Dev;
+use std::collections::HashMap;
 
 /// Disks with numbers of their own; further ones share the last.
 const DISKS_MAX: usize = 4096;
@@ -11,6 +12,10 @@ const DISKS_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Disks {
     pub(crate) header: TraceHeader,
+    /// Those of the header, by name.
+    known: HashMap<Vec<u8>, Dev>,
+    /// Disks with numbers that no disk has.
+    nr_made_up: usize,
 }
 
 impl Disks {
@@ -21,6 +26,8 @@ impl Disks {
                 recorded,
                 ..TraceHeader::default()
             },
+            known: HashMap::new(),
+            nr_made_up: 0,
         }
     }
 
@@ -28,18 +35,18 @@ impl Disks {
     /// (Documentation/admin-guide/devices.txt); others are numbered from `0,1`
     /// on, which no disk has.
     pub(crate) fn named(&mut self, name: &[u8]) -> Dev {
-        let devices = &mut self.header.devices;
-        if let Some((dev, _)) = devices.iter().rev().find(|d| d.1.as_bytes() == name) {
+        if let Some(dev) = self.known.get(name) {
             return *dev;
         }
-        let made_up = devices.iter().filter(|(dev, _)| dev.major == 0).count();
         let dev = scsi_disk(name).unwrap_or(Dev {
             major: 0,
-            minor: (made_up + 1).min(DISKS_MAX) as u16,
+            minor: (self.nr_made_up + 1).min(DISKS_MAX) as u16,
         });
-        if devices.len() < DISKS_MAX {
+        if self.known.len() < DISKS_MAX {
+            self.known.insert(name.to_vec(), dev);
+            self.nr_made_up += usize::from(dev.major == 0);
             let name = String::from_utf8_lossy(name).into_owned();
-            devices.push((dev, name));
+            self.header.devices.push((dev, name));
         }
         dev
     }

@@ -35,6 +35,11 @@ pub enum FormatError {
         /// What to do instead.
         instead: &'static str,
     },
+    /// It is a trace, and nothing is in it.
+    Empty {
+        /// File or stream.
+        input: String,
+    },
     /// The format is known, this version of it is not.
     Version {
         /// File or stream.
@@ -110,6 +115,10 @@ impl fmt::Display for FormatError {
                 what,
                 instead,
             } => write!(f, "{input}: no trace; it seems to be {what}: {instead}"),
+            FormatError::Empty { input } => write!(
+                f,
+                "{input}: an empty trace: nothing was recorded, or its files were cut"
+            ),
             FormatError::Version {
                 input,
                 format,

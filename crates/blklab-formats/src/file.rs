@@ -8,7 +8,7 @@ use crate::format::{Format, Reader};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::table::{open, recognise};
-use crate::{FormatError, ReadCounts};
+use crate::{FormatError, Numbered, ReadCounts};
 use blklab_trace::{Item, TraceHeader, TraceSink, TraceSource};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ pub struct TraceFile {
     cpu_files: Vec<PathBuf>,
     inputs: Vec<FileId>,
     progress: Progress,
+    /// What to call it in errors.
+    name: String,
 }
 
 impl TraceFile {
@@ -45,6 +47,7 @@ impl TraceFile {
             name => name,
         };
         let mut input = Input::new(source, &name);
+        let name = name.into_owned();
         let format = recognise(&mut input)?;
         let may_be_one_of_many =
             format.is_some_and(|f| is_same(f, &blktrace::FORMAT)) || input.available().is_empty();
@@ -66,6 +69,7 @@ impl TraceFile {
             cpu_files: Vec::new(),
             inputs: id.into_iter().collect(),
             progress,
+            name,
         })
     }
 
@@ -109,6 +113,7 @@ impl TraceFile {
         Ok(TraceFile {
             format,
             progress,
+            name: input.name.clone(),
             reader: open(format, input)?,
             cpu_files: Vec::new(),
             inputs: Vec::new(),
@@ -122,6 +127,7 @@ impl TraceFile {
             reader: Box::new(reader),
             inputs: opened.ids,
             progress: opened.progress,
+            name: path.display().to_string(),
             cpu_files: opened.paths,
         })
     }
@@ -134,6 +140,7 @@ impl TraceFile {
             cpu_files: Vec::new(),
             inputs: opened.ids,
             progress: opened.progress,
+            name: path.display().to_string(),
         })
     }
 
@@ -150,6 +157,36 @@ impl TraceFile {
     /// What the trace says about itself, where the format has that.
     pub fn header(&self) -> Option<&TraceHeader> {
         self.reader.header()
+    }
+
+    /// Whether the trace says what was lost of it: that it names no losses means that there
+    /// were none. Complete after the last item.
+    pub fn says_losses(&self) -> bool {
+        self.format.says_losses && !self.counts().unsaid
+    }
+
+    /// What a copy has to keep of what this trace lacks; complete after the last item.
+    pub fn lacks(&self) -> ReadCounts {
+        ReadCounts {
+            unsaid: !self.says_losses(),
+            ..self.counts().clone()
+        }
+    }
+
+    /// Refuses a trace that has ended and in which nothing was, not even damage. Only files of
+    /// blktrace can be so: texts are told by their first event, and the others say themselves
+    /// how much there was, if only that it was nothing.
+    fn check_not_empty(&self) -> Result<(), FormatError> {
+        let c = self.counts();
+        let nr = [c.events, c.messages, c.kernel_events, c.other_events];
+        let amiss = [c.unknown, c.damaged, c.foreign, c.skipped_bytes, c.missing];
+        let is_empty = nr.iter().chain(&amiss).all(|n| *n == 0) && !c.truncated;
+        if is_empty && is_same(self.format, &blktrace::FORMAT) {
+            return Err(FormatError::Empty {
+                input: self.name.clone(),
+            });
+        }
+        Ok(())
     }
 
     /// The files of the CPUs, where the trace is one file for each.
@@ -232,16 +269,30 @@ impl TraceFile {
     /// Prints the rest with the numbers that the recorder gave to events.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or nothing is in it.
     pub fn print_to<W: Write>(&mut self, out: &mut BlkparseWriter<W>) -> Result<(), FormatError> {
+        self.send_numbered(out, BlkparseWriter::number)
+    }
+
+    /// Sends the rest, and behind an event its number where numbers do not go on.
+    ///
+    /// # Errors
+    /// When it cannot be read, or nothing is in it.
+    pub fn send_numbered<S: TraceSink>(
+        &mut self,
+        sink: &mut S,
+        number: impl Fn(&mut S, Numbered),
+    ) -> Result<(), FormatError> {
         let mut nr_numbered = 0;
         while let Some(item) = self.next_item()? {
-            item.send_to(out);
+            item.send_to(sink);
             let numbered = &self.counts().numbered;
-            numbered[nr_numbered..].iter().for_each(|n| out.number(*n));
+            numbered[nr_numbered..]
+                .iter()
+                .for_each(|n| number(sink, *n));
             nr_numbered = numbered.len();
         }
-        Ok(())
+        self.check_not_empty()
     }
 }
 
@@ -253,6 +304,7 @@ impl TraceSource for TraceFile {
     }
 
     fn send_all(&mut self, sink: &mut dyn TraceSink) -> Result<(), FormatError> {
-        self.reader.send_all(sink)
+        self.reader.send_all(sink)?;
+        self.check_not_empty()
     }
 }

@@ -31,6 +31,9 @@ pub struct Format {
     /// Whether its times are those that blkparse printed, from the first event
     /// of the original trace, not those of a clock.
     pub has_printed_times: bool,
+    /// Whether it says what its recorder lost, by numbers of events or in words. That a trace
+    /// of another has no losses says nothing.
+    pub says_losses: bool,
     /// Its lines, if mails have them side by side with those of other programs.
     pub(crate) dialect: Option<fn() -> Box<dyn Dialect>>,
     /// Whether an input is of this format, by what it begins with.

@@ -11,6 +11,9 @@ const READ_BYTES_MIN: usize = 4096;
 /// For the files of all CPUs together.
 const SHARED_BYTES: usize = 8 << 20;
 
+/// What is looked at to tell text from binary records.
+const TEXT_SAMPLE_BYTES: usize = 64;
+
 /// A part of the input, from the current place on.
 #[derive(Debug)]
 pub(crate) struct Input<R> {
@@ -43,6 +46,17 @@ impl<R: Read> Input<R> {
             end: 0,
             offset: 0,
         }
+    }
+
+    /// Passes over the mark that some editors and spreadsheets put in front of a text in UTF-8.
+    /// Binary records may begin with its bytes; they have zeros soon.
+    pub(crate) fn skip_byte_order_mark(&mut self) -> Result<(), FormatError> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let is_marked = self.fill(MARK.len())? == MARK;
+        if is_marked && !self.fill(TEXT_SAMPLE_BYTES)?.contains(&0) {
+            self.skip(MARK.len());
+        }
+        Ok(())
     }
 
     /// Makes `len` bytes available and returns them, or fewer at the end of

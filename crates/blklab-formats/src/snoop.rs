@@ -29,6 +29,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "biosnoop",
     summary: "lines of biosnoop (bcc, libbpf-tools, bpftrace) and iosnoop; read",
     has_printed_times: false,
+    says_losses: false,
     dialect: Some(|| Box::new(Snoop::default())),
     recognises: |input| begins_with(input, Snoop::default),
     open: |input, others| Ok(Box::new(SnoopReader::from_input(input).with_others(others))),

@@ -36,6 +36,7 @@ pub static FORMATS: [&Format; 21] = [
 
 /// The format of an input; none if no row recognises it.
 pub(crate) fn recognise(input: &mut Input<Source>) -> Result<Option<&'static Format>, FormatError> {
+    input.skip_byte_order_mark()?;
     for format in FORMATS {
         if (format.recognises)(input)? {
             return Ok(Some(format));

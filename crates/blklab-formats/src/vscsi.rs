@@ -30,6 +30,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "vscsi",
     summary: "VMware's SCSI traces (CloudPhysics), versions 1 and 2; read",
     has_printed_times: false,
+    says_losses: false,
     dialect: None,
     recognises: |input| is_vscsi(input),
     open: |input, _| Ok(Box::new(VscsiReader::from_input(input)?)),
@@ -248,7 +249,7 @@ impl<R: Read> VscsiReader<R> {
             plausible::check(&event, &mut self.counts, || place.to_owned());
             self.counts.events += 1;
             let said = Said::Event;
-            self.window.push(Held { event, said });
+            self.window.push(Held::new(event, said));
         }
         Some(())
     }

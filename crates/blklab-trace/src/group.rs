@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The path of a control group and its share of a device, as events carry them.
 
+use blklab_types::visible;
 use std::fmt;
 
 /// The path of a control group, of which the end is kept if it is long.
@@ -25,7 +26,7 @@ impl GroupPath {
 impl fmt::Display for GroupPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
-        f.write_str(&String::from_utf8_lossy(&self.0[..len]))
+        f.write_str(&visible(&String::from_utf8_lossy(&self.0[..len])))
     }
 }
 

@@ -21,7 +21,7 @@ pub use array::{Level, MEMBERS_MAX, Stripes};
 pub use bio::{Bio, BioFlags, Dev, Op};
 pub use completion::{BioKey, Completion};
 pub use error::{Error, ErrorKind, Place};
-pub use message::{one_line, push_visibly, shown};
+pub use message::{one_line, push_visibly, shown, visible};
 pub use names::{choices, edit_distance, nearest_name, no_such};
 pub use prio::{IoPrio, PrioClass};
 pub use queue::{DiscardLimits, Fetch, IoMax};

@@ -50,6 +50,17 @@ pub fn push_visibly(line: &mut String, text: &str) {
     }
 }
 
+/// A text of somebody else as people may see it: what is invisible in it or steers a terminal
+/// is written out, as `\u{1b}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_invisible) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len() + 8);
+    push_visibly(&mut line, text);
+    Cow::Owned(line)
+}
+
 /// Control characters, and those that change the direction of a text or take
 /// no room (Unicode 15, general category Cf, as far as terminals honour them).
 fn is_invisible(c: char) -> bool {
@@ -67,6 +78,12 @@ mod tests {
         let long = "é".repeat(81);
         assert_eq!(shown(&long), format!("{}…", "é".repeat(80)));
         assert_eq!(shown(&long[2..]), long[2..]);
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_written_out() {
+        assert_eq!(visible("dd ü"), "dd ü");
+        assert_eq!(visible("\u{1b}]0;x\u{7}\u{9b}"), "\\u{1b}]0;x\\u{7}\\u{9b}");
     }
 
     #[test]

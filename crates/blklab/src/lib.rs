@@ -116,6 +116,6 @@ pub use blklab_trace::{
     Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
 };
 pub use blklab_types::{
-    Dev, Error, ErrorKind, Op, Pid, Place, Span, Time, no_such, one_line, shown,
+    Dev, Error, ErrorKind, Op, Pid, Place, Span, Time, no_such, one_line, shown, visible,
 };
 pub use relay::send_all;

@@ -5,7 +5,7 @@ use blklab_export::{IologExport, PerfettoWriter, TableWriter};
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceWriter, cpu_files_there};
 use blklab_formats::compact::CompactWriter;
-use blklab_formats::{FormatError, PartialFile};
+use blklab_formats::{FormatError, Numbered, PartialFile, ReadCounts};
 use blklab_trace::{Event, KernelEvent, TraceHeader, TraceSink};
 
 pub use blklab_export::{Rows, SheetFormat};
@@ -86,6 +86,12 @@ impl TraceOptions {
 
 /// A writer of a trace, which becomes files when it is complete.
 trait Out: TraceSink {
+    /// The number of an event, where numbers do not go on.
+    fn number(&mut self, _: Numbered) {}
+
+    /// Keeps what the original lacks, as far as the format has a place for it.
+    fn original_lacks(&mut self, _: &ReadCounts) {}
+
     fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError>;
 }
 
@@ -106,12 +112,20 @@ impl Out for BlktraceWriter {
 }
 
 impl Out for BlkparseWriter<Whole> {
+    fn number(&mut self, numbered: Numbered) {
+        BlkparseWriter::number(self, numbered);
+    }
+
     fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
         commit(BlkparseWriter::finish(*self)?)
     }
 }
 
 impl Out for CompactWriter<Whole> {
+    fn original_lacks(&mut self, counts: &ReadCounts) {
+        CompactWriter::original_lacks(self, counts);
+    }
+
     fn finish(self: Box<Self>) -> Result<Vec<PathBuf>, FormatError> {
         let header = self.corrected_header();
         let mut file = CompactWriter::finish(*self)?;
@@ -201,6 +215,33 @@ impl TraceOut {
     /// The events of other parts of the kernel for which the format has no place, by name.
     pub fn left_out(&self) -> &BTreeMap<&'static str, u64> {
         &self.left_out
+    }
+
+    /// Writes the rest of a trace, with what it says of its losses as far as the format has a
+    /// place for that; returns whether it has.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, or nothing is in it.
+    pub fn copy(&mut self, input: &mut TraceFile) -> Result<bool, FormatError> {
+        if self.format == TraceFormat::Blkparse {
+            input.send_numbered(self, |out, numbered| out.out.number(numbered))?;
+        } else {
+            crate::send_all(input, self)?;
+        }
+        let lacks = input.lacks();
+        self.out.original_lacks(&lacks);
+        Ok(match self.format {
+            TraceFormat::Compact => true,
+            // Where numbers are missing, something was lost or left out.
+            TraceFormat::Blkparse => ReadCounts {
+                lost: 0,
+                left_out: 0,
+                restarts: 0,
+                ..lacks
+            }
+            .is_clean(),
+            _ => lacks.is_clean(),
+        })
     }
 
     /// Completes the trace under its name; returns the files.

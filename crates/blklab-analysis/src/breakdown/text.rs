@@ -5,6 +5,7 @@ use super::{ClassTable, Details, histogram};
 use crate::distribution::Distribution;
 use crate::stats::TraceStats;
 use crate::text::head;
+use blklab_types::visible;
 use std::fmt::{self, Write};
 
 /// Characters of the longest bar.
@@ -219,7 +220,7 @@ fn capital(word: &str) -> String {
 
 /// At most so many characters, printable ones; of a process the id stays whole.
 fn fitting(name: &str, width: usize) -> String {
-    let name: String = name.chars().filter(|c| !c.is_control()).collect();
+    let name = visible(name);
     let over = name.chars().count().saturating_sub(width);
     match name.rfind(" (") {
         Some(at) if over > 0 => {

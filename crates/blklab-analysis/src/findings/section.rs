@@ -47,10 +47,16 @@ impl Section {
         &self.events
     }
 
+    /// The device of a number.
+    pub fn disk(&self, dev: Dev) -> Option<&Disk> {
+        let place = self.disks.binary_search_by_key(&dev, |d| d.dev).ok()?;
+        Some(&self.disks[place])
+    }
+
     /// The device whose requests those of another are: of a partition, its disk. File systems
     /// and the page cache call a device by the one that is mounted.
     pub fn disk_of(&self, dev: Dev) -> Dev {
-        let has_requests = |dev: Dev| self.disks.iter().any(|d| d.dev == dev && d.nr_issued > 0);
+        let has_requests = |dev: Dev| self.disk(dev).is_some_and(|d| d.nr_issued > 0);
         match self.disk_of.get(&dev) {
             Some(disk) if !has_requests(dev) => *disk,
             _ => dev,

@@ -25,7 +25,7 @@ pub(super) fn fsyncs(section: &Section) -> BTreeMap<Dev, u64> {
     for fsync in fsyncs {
         let dev = section.disk_of(fsync.dev);
         let of_disk = safe.entry(dev).or_insert_with(|| {
-            let disk = section.disks.iter().find(|d| d.dev == dev);
+            let disk = section.disk(dev);
             disk.map(Safe::new)
         });
         let during = |spans: &Spans| spans.meet(fsync.from, fsync.to);

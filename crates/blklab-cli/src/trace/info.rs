@@ -24,6 +24,8 @@ struct Info {
     format: (&'static str, &'static str),
     header: Option<TraceHeader>,
     counts: ReadCounts,
+    /// Whether the trace says what was lost of it.
+    says_losses: bool,
     missing_cpus: Vec<u16>,
     scope: Scope,
     stats: TraceStats,
@@ -58,10 +60,12 @@ impl Info {
             untimed: counts.untimed,
             backwards: counts.backwards + counts.restarts,
             damaged: counts.damaged + counts.unknown + counts.jumps + counts.impossible,
+            losses_unsaid: !input.says_losses(),
         };
         let format = input.format();
         Info {
             format: (format.name, format.summary),
+            says_losses: input.says_losses(),
             missing_cpus: input.missing_cpus(),
             conclusions: scope.conclusions(recorded, doubts),
             header,
@@ -113,7 +117,12 @@ impl Info {
         put(out, "span", &format!("{seconds:.9} s"))?;
         self.print_devices(out)?;
         self.print_oddities(out)?;
-        let damage = damage(counts).unwrap_or("none".to_owned());
+        let whole = if self.says_losses {
+            "none"
+        } else {
+            "none seen; what was lost, the format does not say"
+        };
+        let damage = damage(counts).unwrap_or(whole.to_owned());
         put(out, "damage", &damage)?;
         self.print_conclusions(out)
     }
@@ -300,6 +309,7 @@ impl Info {
                 ("skipped_bytes", counts.skipped_bytes),
                 ("truncated", u64::from(counts.truncated)),
             ]),
+            "says_losses": self.says_losses,
             "examples": counts.examples,
             "conclusions": conclusions,
         })
@@ -310,6 +320,7 @@ impl Info {
 fn put(out: &mut impl Write, label: &str, text: &str) -> Result<()> {
     let mut line = format!("{label:<10}");
     let mut is_empty = true;
+    let text = blklab::visible(text);
     for word in text.split(' ') {
         if !is_empty && line.chars().count() + word.chars().count() + 1 > WIDTH {
             writeln!(out, "{}", line.trim_end())?;

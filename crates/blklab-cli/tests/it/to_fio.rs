@@ -287,3 +287,19 @@ fn trace_and_stack(folder: &Folder, name: &str, stack: &str) -> Option<Vec<Strin
     }
     Some(args)
 }
+
+/// It had three requests at a time: fewer than anybody can set.
+#[test]
+fn what_is_inferred_is_never_refused() {
+    let f = Folder::new();
+    let trace = root().join("testdata/fio-6.1/traces/ddls1-s1mq1-kyber.blktrace.0.zst");
+    let trace = trace.to_str().expect("a path in UTF-8");
+    for options in [
+        &[][..],
+        &["--kernel", "6.1", "--sched", "kyber"],
+        &["--kernel", "4.4"],
+    ] {
+        let args = [&["trace", "to-fio", trace][..], options].concat();
+        f.ok(&args);
+    }
+}

@@ -525,3 +525,94 @@ fn folders_of_lttng() {
     let expected = "empty/metadata:1: the block 'trace' has no byte_order";
     assert!(done.stderr.contains(expected), "{}", done.stderr);
 }
+
+/// Of the kernel's numbers 2143 to 2145 are left out.
+const LEFT_OUT: &str = "\
+  8,0    1     2139     0.000000000  4175  Q   W 1000 + 8 [dd]
+  8,0    1     2140     0.000002000  4175  G   W 1000 + 8 [dd]
+  8,0    1     2141     0.000003000  4175  I   W 1000 + 8 [dd]
+  8,0    1     2142     0.000004000  4175  D   W 1000 + 8 [dd]
+  8,0    1     2146     0.000900000     0  C   W 1000 + 8 [0]
+";
+
+#[test]
+fn a_copy_says_what_its_original_lacks() {
+    let f = Folder::new();
+    f.write("in.txt", LEFT_OUT);
+    for (name, keeps) in [
+        ("x.blk", true),
+        ("x.txt", true),
+        ("x.csv", false),
+        ("x", false),
+    ] {
+        let done = f.run(&["trace", "convert", "in.txt", name]);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        let says = done.stderr.contains("NAME.blk has a place for that");
+        assert_eq!(says, !keeps, "{name}: {}", done.stderr);
+    }
+    for copy in ["in.txt", "x.blk", "x.txt"] {
+        let info = f.ok(&["trace", "info", copy]);
+        assert!(
+            info.contains("that something is absent: 3 left out"),
+            "{copy}: {info}"
+        );
+    }
+    let numbers = |name: &str| {
+        let text = f.read(name);
+        let lines = text.lines().take_while(|line| line.contains("8,0"));
+        let number = |line: &str| line.split_whitespace().nth(2).map(str::to_owned);
+        lines.filter_map(number).collect::<Vec<String>>()
+    };
+    assert_eq!(numbers("x.txt"), numbers("in.txt"));
+    // Rows of research traces cannot say what was lost, and neither can their copies.
+    f.write("rows.csv", "419,W,8192,16384,1577808144360767\n");
+    f.run(&["trace", "convert", "rows.csv", "rows.blk"]);
+    for name in ["rows.csv", "rows.blk"] {
+        let info = f.ok(&["trace", "info", name]);
+        assert!(
+            info.contains("the format does not say what was lost"),
+            "{info}"
+        );
+    }
+}
+
+#[test]
+fn names_in_a_trace_do_not_steer_the_terminal() {
+    let f = Folder::new();
+    let trace = LEFT_OUT.replace("0.000900000", "5.000900000");
+    f.write("in.txt", trace.replace("[dd]", "[\u{1b}[31mred\u{7}]"));
+    for args in [
+        &["report", "in.txt", "-o", "r.html"][..],
+        &["why", "in.txt"],
+        &["trace", "slow", "in.txt"],
+        &["trace", "life", "in.txt", "#1"],
+        &["trace", "stats", "in.txt", "--by", "process"],
+        &["trace", "info", "in.txt"],
+        &["compare", "in.txt", "in.txt"],
+        &["trace", "to-fio", "in.txt"],
+    ] {
+        let done = f.run(args);
+        let is_steering = |c: char| c.is_control() && c != '\n';
+        let all = done.stdout + &done.stderr + &f.read("r.html");
+        assert!(!all.contains(is_steering), "{args:?}: {all}");
+    }
+}
+
+#[test]
+fn an_empty_trace_is_an_error() {
+    let f = Folder::new();
+    f.write("t.blktrace.0", "");
+    for args in [
+        &["why", "t"][..],
+        &["trace", "info", "t"],
+        &["trace", "print", "t"],
+        &["trace", "convert", "t", "o.blk"],
+        &["report", "t", "-o", "r.html"],
+        &["compare", "t", "t"],
+    ] {
+        let done = f.run(args);
+        assert_eq!(done.code, Some(2), "{args:?}: {}", done.stdout);
+        assert!(done.stderr.contains("t: an empty trace"), "{}", done.stderr);
+    }
+    assert!(!f.path("o.blk").exists());
+}

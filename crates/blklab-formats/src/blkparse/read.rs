@@ -29,6 +29,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "blkparse",
     summary: "NAME.txt: text as blkparse prints it, read and written",
     has_printed_times: true,
+    says_losses: true,
     dialect: Some(|| Box::new(Blkparse::default())),
     recognises: |input| begins_with(input, Blkparse::default),
     open: |input, others| {

@@ -48,6 +48,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "blktrace",
     summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
     has_printed_times: false,
+    says_losses: true,
     dialect: None,
     recognises: |input| Ok(is_magic(input.fill(MAGIC_BYTES)?)),
     open: |input, _| Ok(Box::new(BlktraceReader::from_input(input))),

@@ -31,6 +31,9 @@ pub struct CompactReader<R> {
     last_time: Time,
     text: String,
     at_end: bool,
+    /// Records of what the original lacked, and the events that were missing at its end.
+    nr_lacks: u64,
+    missing_before: u64,
 }
 
 /// What stands where a chunk should begin.
@@ -74,6 +77,8 @@ impl<R: Read> CompactReader<R> {
             last_time: Time::ZERO,
             text: String::new(),
             at_end: false,
+            nr_lacks: 0,
+            missing_before: 0,
         };
         reader.header = reader.read_header()?;
         Ok(reader)
@@ -245,8 +250,9 @@ impl<R: Read> CompactReader<R> {
     fn end(&mut self, nr_records: u64) -> Result<(), FormatError> {
         self.input.skip(END_BYTES);
         let c = &mut self.counts;
-        let nr_read = c.events + c.messages + c.processes + c.new_recordings;
-        c.missing = nr_records.saturating_sub(nr_read);
+        let nr_read = c.events + c.messages + c.processes + c.new_recordings + self.nr_lacks;
+        let missing = nr_records.saturating_sub(nr_read);
+        c.missing = missing.saturating_add(self.missing_before);
         let rest = self.input.fill(1)?.len();
         if rest > 0 {
             self.counts.damaged += 1;
@@ -316,6 +322,15 @@ impl<R: Read> TraceSource for CompactReader<R> {
                     self.counts.new_recordings += 1;
                     self.last_time = Time::ZERO;
                     Item::NewRecording
+                }
+                Record::Lacks(lacks) => {
+                    let missing = self.counts.missing;
+                    self.counts.add_lacks(lacks);
+                    let added = self.counts.missing.saturating_sub(missing);
+                    self.missing_before = self.missing_before.saturating_add(added);
+                    self.nr_lacks += 1;
+                    self.input.skip(used);
+                    continue;
                 }
             };
             self.input.skip(used);

@@ -4,6 +4,7 @@
 
 use super::TEXT_BYTES_MAX;
 use super::varint::{BYTES_MAX, Bytes, fold, put, unfold};
+use crate::counts::Lacks;
 use crate::output::prefix;
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
@@ -21,6 +22,9 @@ const PROCESS: u8 = 0x80;
 /// All of a record that another recording begins: two bytes, as every record has
 /// at least.
 const NEW_RECORDING: [u8; 2] = [0x81, 0];
+
+/// What the original of a copy lacked begins so; counts follow behind their number.
+const LACKS: [u8; 2] = [0x82, 0];
 
 /// Place byte: the device changes.
 const DEVICE: u8 = 0x01;
@@ -64,11 +68,35 @@ pub(super) enum Read<'a> {
     Message(Event, &'a [u8]),
     Process(Time, Pid, &'a [u8]),
     NewRecording,
+    Lacks(Lacks),
 }
 
 /// Appends that another recording begins.
 pub(super) fn put_new_recording(buf: &mut Vec<u8>) {
     buf.extend_from_slice(&NEW_RECORDING);
+}
+
+/// Appends what the original of a copy lacked.
+pub(super) fn put_lacks(buf: &mut Vec<u8>, lacks: &Lacks) {
+    buf.extend_from_slice(&LACKS);
+    for n in std::iter::once(lacks.len() as u64).chain(*lacks) {
+        let at = buf.len();
+        buf.resize(at + BYTES_MAX, 0);
+        let end = put(buf, at, n);
+        buf.truncate(end);
+    }
+}
+
+/// What the original lacked; counts that a later writer has beside these say nothing here.
+fn lacks(bytes: &mut Bytes<'_>) -> Option<Lacks> {
+    let mut lacks = Lacks::default();
+    for place in 0..bytes.number()? {
+        let count = bytes.number()?;
+        if let Some(own) = lacks.get_mut(usize::try_from(place).ok()?) {
+            *own = count;
+        }
+    }
+    Some(lacks)
 }
 
 fn device_number(dev: Dev) -> u64 {
@@ -186,6 +214,9 @@ impl Last {
         if first & PROCESS != 0 {
             if first == NEW_RECORDING[0] && time == self.0.time {
                 return Some(Read::NewRecording);
+            }
+            if first == LACKS[0] && time == self.0.time {
+                return Some(Read::Lacks(lacks(bytes)?));
             }
             if first != PROCESS {
                 return None;

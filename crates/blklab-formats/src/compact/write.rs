@@ -5,7 +5,7 @@ use super::record::Last;
 use super::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, CHUNK_MARK, END_MARK, HEADER_BYTES_MAX, MAGIC, VERSION,
 };
-use crate::FormatError;
+use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, TraceHeader, TraceSink};
 use blklab_types::{Pid, Time};
 use std::io::{self, Write};
@@ -136,6 +136,16 @@ impl<W: Write> CompactWriter<W> {
             }
         }
         self.begin_chunk();
+    }
+
+    /// Keeps what was lost, left out or damaged in the trace of which this is a copy: call it
+    /// when that was read to its end. Readers of the copy count the same.
+    pub fn original_lacks(&mut self, counts: &ReadCounts) {
+        let lacks = counts.lacks();
+        if lacks.iter().any(|count| *count > 0) {
+            super::record::put_lacks(&mut self.chunk, &lacks);
+            self.end_record();
+        }
     }
 
     /// Writes the rest and the end mark, and returns what was written to.

@@ -255,7 +255,7 @@ impl CtfReader {
         self.kinds.saw(&event);
         let comm = comm.filter(|comm| event.pid != 0 && !names::bytes(comm).is_empty());
         let said = comm.map_or(Said::Event, Said::Named);
-        Some(Held { event, said })
+        Some(Held::new(event, said))
     }
 }
 

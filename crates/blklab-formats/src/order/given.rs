@@ -4,8 +4,9 @@
 
 use super::window::{Held, Said};
 use crate::ReadCounts;
+use crate::counts::Numbered;
 use crate::names::{self, Comm, Names};
-use blklab_trace::{Item, KernelEvent};
+use blklab_trace::{Event, Item, KernelEvent};
 use blklab_types::{Pid, Time};
 
 /// What was given so far.
@@ -17,6 +18,8 @@ pub(crate) struct Given {
     /// What is added to the times of the recording, once one was given.
     shift_ns: Option<i64>,
     last_time: Time,
+    /// The last number of each CPU that has some.
+    sequences: Vec<u32>,
     /// The last name or message.
     text: String,
 }
@@ -32,8 +35,13 @@ impl Given {
 
     /// Gives what has waited.
     pub(crate) fn item(&mut self, held: Held, counts: &mut ReadCounts) -> Item<'_> {
-        let Held { mut event, said } = held;
+        let Held {
+            mut event,
+            said,
+            sequence,
+        } = held;
         if matches!(said, Said::NewRecording) {
+            self.sequences.clear();
             counts.new_recordings += 1;
             self.shift_ns = None;
             self.last_time = Time::ZERO;
@@ -41,6 +49,9 @@ impl Given {
         }
         event.time = self.time(event.time.0 as i64, counts);
         counts.check_time(&mut self.last_time, event.time);
+        if sequence > 0 {
+            self.number(&event, sequence, counts);
+        }
         match said {
             Said::Event | Said::NewRecording => Item::Event(event),
             Said::Named(comm) => self.named(event.pid, comm, Item::Event(event), counts),
@@ -62,6 +73,22 @@ impl Given {
                     None => item,
                 }
             }
+        }
+    }
+
+    /// Notes the number of an event that does not follow the one before on its CPU.
+    fn number(&mut self, event: &Event, sequence: u32, counts: &mut ReadCounts) {
+        let place = usize::from(event.cpu);
+        if place >= self.sequences.len() {
+            self.sequences.resize(place + 1, 0);
+        }
+        let last = std::mem::replace(&mut self.sequences[place], sequence);
+        if sequence != last.wrapping_add(1) {
+            counts.number(Numbered {
+                cpu: event.cpu,
+                time: event.time,
+                sequence,
+            });
         }
     }
 

@@ -27,9 +27,20 @@ pub(crate) enum Said {
 pub(crate) struct Held {
     pub(crate) event: Event,
     pub(crate) said: Said,
+    /// The number that its recorder gave it; 0 where there is none.
+    pub(crate) sequence: u32,
 }
 
 impl Held {
+    /// Without a number.
+    pub(crate) fn new(event: Event, said: Said) -> Held {
+        Held {
+            event,
+            said,
+            sequence: 0,
+        }
+    }
+
     /// An event of another part of the kernel, its place in the order in an event without
     /// a sector.
     pub(crate) fn kernel(event: &KernelEvent, comm: Option<Comm>) -> Held {
@@ -48,6 +59,7 @@ impl Held {
                 action: Action::Message,
             },
             said: Said::Kernel(Box::new((event.point, comm))),
+            sequence: 0,
         }
     }
 

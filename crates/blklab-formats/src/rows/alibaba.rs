@@ -11,6 +11,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "alibaba",
     summary: "Alibaba Cloud 2020: asked, in microseconds; read",
     has_printed_times: false,
+    says_losses: false,
     dialect: None,
     recognises: |input| begins_with_rows(input, &KIND),
     open: |input, _| open(input, &KIND),

@@ -12,6 +12,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "tencent",
     summary: "Tencent CBS: asked, in seconds; read",
     has_printed_times: false,
+    says_losses: false,
     dialect: None,
     recognises: |input| begins_with_rows(input, &KIND),
     open: |input, _| open(input, &KIND),

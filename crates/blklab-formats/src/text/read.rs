@@ -292,7 +292,7 @@ impl Found {
                     self.sequences
                         .check(event.cpu, event.dev, sequence, &mut self.counts);
                 }
-                self.push(event, comm, true);
+                self.push(event, comm, sequence, true);
             }
             Line::Io(io) => self.take_io(&io, dialect),
             Line::Kernel {
@@ -306,7 +306,7 @@ impl Found {
                 let text = String::from_utf8_lossy(text).into();
                 self.counts.messages += 1;
                 let said = Said::Message(text);
-                self.counts.reordered += u64::from(self.window.push(Held { event, said }));
+                self.counts.reordered += u64::from(self.window.push(Held::new(event, said)));
             }
             Line::Lost(events) => {
                 self.counts.gaps += 1;
@@ -387,7 +387,9 @@ impl Found {
                     error: if is_end { event.error } else { 0 },
                     ..event
                 };
-                self.push(event, comm, false);
+                // The line has the number of its last event.
+                let sequence = io.sequence.filter(|_| is_end);
+                self.push(event, comm, sequence, false);
             }
         }
     }
@@ -409,18 +411,28 @@ impl Found {
         if is_new {
             self.sequences = TextSequences::default();
             let (event, said) = (*event, Said::NewRecording);
-            self.window.close(Held { event, said });
+            self.window.close(Held::new(event, said));
         }
     }
 
     #[inline]
-    fn push(&mut self, event: Event, comm: Option<names::Comm>, is_in_order: bool) {
+    fn push(
+        &mut self,
+        event: Event,
+        comm: Option<names::Comm>,
+        sequence: Option<u32>,
+        is_in_order: bool,
+    ) {
         let (name, number) = (&self.name, self.line_number);
         let place = || format!("{name}:{number}");
         plausible::check(&event, &mut self.counts, place);
         self.counts.events += 1;
         let said = comm.map_or(Said::Event, Said::Named);
-        let is_late = self.window.push(Held { event, said });
+        let is_late = self.window.push(Held {
+            event,
+            said,
+            sequence: sequence.unwrap_or(0),
+        });
         self.counts.reordered += u64::from(is_late && is_in_order);
     }
 

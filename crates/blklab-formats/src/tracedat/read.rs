@@ -180,7 +180,7 @@ impl TraceDatReader {
         let comm = self.comms.get(&event.pid).copied();
         let comm = comm.or_else(|| fields.comm(format));
         let said = comm.map_or(Said::Event, Said::Named);
-        Some(Held { event, said })
+        Some(Held::new(event, said))
     }
 }
 

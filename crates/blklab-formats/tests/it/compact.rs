@@ -177,3 +177,39 @@ fn the_documented_example() {
     let start = bytes.windows(4).position(|w| w == b"Chnk").unwrap() + 16;
     assert_eq!(bytes[start..bytes.len() - 16], expected);
 }
+
+#[test]
+fn a_copy_keeps_what_the_original_lacks() {
+    let original = ReadCounts {
+        lost: 7,
+        gaps: 2,
+        left_out: 29,
+        damaged: u64::MAX,
+        missing: 5,
+        truncated: true,
+        unsaid: true,
+        ..ReadCounts::default()
+    };
+    let said = trace(3, 9_000, 2, 1);
+    let mut writer = CompactWriter::new(Vec::new(), &header(2)).unwrap();
+    send(&said, &mut writer);
+    writer.original_lacks(&original);
+    let bytes = writer.finish().unwrap();
+    let (_, back, counts) = read(&bytes).unwrap();
+    assert_eq!(back, said);
+    let kept = ReadCounts {
+        events: 0,
+        messages: 0,
+        processes: 0,
+        ..counts.clone()
+    };
+    assert_eq!(kept, original);
+    // A copy of the copy, which was cut as well.
+    let (_, _, cut) = read(&bytes[..bytes.len() - 40]).unwrap();
+    assert!(cut.truncated && cut.missing > 0, "{cut:?}");
+    // What lacks nothing is as it was.
+    let mut writer = CompactWriter::new(Vec::new(), &header(2)).unwrap();
+    send(&said, &mut writer);
+    writer.original_lacks(&ReadCounts::default());
+    assert_eq!(writer.finish().unwrap(), write(&said, &header(2)));
+}

@@ -240,3 +240,32 @@ fn a_number_of_a_cpu_takes_no_memory() {
     });
     assert!(used.bytes_max < 2 << 20, "{used:?}");
 }
+
+#[test]
+fn a_byte_order_mark_costs_no_row() {
+    const ROWS: &str = "419,W,8192,16384,1577808144360767\n725,R,512,4096,1577808144360813\n";
+    let nr_events = |text: String| {
+        let mut file = TraceFile::from_reader(std::io::Cursor::new(text), "x").unwrap();
+        file.send_all(&mut Vec::new()).unwrap();
+        assert!(file.counts().is_clean(), "{:?}", file.counts());
+        file.counts().events
+    };
+    assert_eq!(nr_events(format!("\u{feff}{ROWS}")), 2);
+    assert_eq!(nr_events(ROWS.to_owned()), 2);
+}
+
+#[test]
+fn an_empty_trace_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.blktrace.0");
+    fs::write(&path, "").unwrap();
+    for path in [path, dir.path().join("t")] {
+        assert!(
+            error(&path).ends_with("an empty trace: nothing was recorded, or its files were cut")
+        );
+        let mut file = TraceFile::open(&path).unwrap();
+        let options = blklab_formats::blkparse::BlkparseOptions::default();
+        let mut out = blklab_formats::blkparse::BlkparseWriter::new(Vec::new(), options);
+        assert!(file.print_to(&mut out).is_err());
+    }
+}

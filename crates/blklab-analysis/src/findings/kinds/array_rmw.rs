@@ -145,7 +145,7 @@ impl Detector for ArrayRmw {
             }
         }
         for (dev, messages) in std::mem::take(&mut self.messages) {
-            if let Some(disk) = section.disks.iter().find(|d| d.dev == dev) {
+            if let Some(disk) = section.disk(dev) {
                 self.said.entry(dev).or_default().add(disk, &messages);
             }
         }

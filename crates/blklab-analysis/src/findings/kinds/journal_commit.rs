@@ -130,7 +130,7 @@ impl Detector for JournalCommit {
                 continue;
             };
             let dev = section.disk_of(spell.dev);
-            let disk = section.disks.iter().find(|d| d.dev == dev);
+            let disk = section.disk(dev);
             let (parts, record) = divide(disk, spell, commit);
             let sum = self.disks.entry(dev).or_default();
             sum.commit(spell, commit, parts, record.is_some());

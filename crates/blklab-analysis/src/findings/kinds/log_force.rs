@@ -106,7 +106,7 @@ impl Detector for Log {
             };
             let dev = section.disk_of(spell.dev);
             let writes = of_disks.entry(dev).or_insert_with(|| {
-                let disk = section.disks.iter().find(|d| d.dev == dev);
+                let disk = section.disk(dev);
                 disk.map(Writes::new)
             });
             let record = writes.as_ref().and_then(|w| w.record(spell, log));

@@ -169,7 +169,11 @@ impl Sum {
             self.harm.blame(*pid, 1);
         }
         self.harm.add(bio.pid, above_ns, || {
-            let sectors = [bio.sector, bio.sector + u64::from(bio.bytes) / SECTOR_BYTES];
+            let sectors = [
+                bio.sector,
+                bio.sector
+                    .saturating_add(u64::from(bio.bytes) / SECTOR_BYTES),
+            ];
             let at = |action, time| section.find(action, bio.dev, time, sectors);
             let mut evidence: Vec<_> =
                 [at(Action::Queue, bio.queue), at(Action::Complete, complete)]

@@ -97,25 +97,18 @@ impl Detector for Misaligned {
             .map(|b| b / SECTOR_BYTES);
         let stripe = context.queue("optimal_io_size").map(|b| b / SECTOR_BYTES);
         let stripe = stripe.filter(|s| *s > BLOCK_SECTORS);
-        for disk in &section.disks {
+        let is_write =
+            |e: &Event| e.bytes > 0 && e.rwbs.op() == Some(Op::Write) && !e.rwbs.has(Rwbs::PC);
+        for (place, e) in section.events().iter().enumerate() {
+            if !matches!(e.action, Action::Issue | Action::Queue) || !is_write(e) {
+                continue;
+            }
             // What the device gets, if that is shown; else what is queued.
-            let chosen = match (disk.has(Action::Issue), disk.has(Action::Queue)) {
-                (true, _) => Action::Issue,
-                (false, true) => Action::Queue,
-                _ => continue,
-            };
-            let is_write = |e: &&Event| {
-                e.dev == disk.dev
-                    && e.action == chosen
-                    && e.bytes > 0
-                    && e.rwbs.op() == Some(Op::Write)
-                    && !e.rwbs.has(Rwbs::PC)
-            };
-            let sum = self.disks.entry(disk.dev).or_default();
-            for (place, e) in section.events().iter().enumerate() {
-                if is_write(&e) {
-                    sum.add(section, place, e, owner(disk, e), [block, stripe]);
-                }
+            let disk = section.disk(e.dev);
+            let shown = disk.filter(|d| e.action == Action::Issue || !d.has(Action::Issue));
+            if let Some(disk) = shown {
+                let sum = self.disks.entry(e.dev).or_default();
+                sum.add(section, place, e, owner(disk, e), [block, stripe]);
             }
         }
     }

@@ -166,7 +166,7 @@ impl Splits {
             sum.cuts += 1;
         }
         // It ends with the last of its pieces.
-        let disk = section.disks.iter().find(|d| d.dev == dev);
+        let disk = section.disk(dev);
         let last = disk.into_iter().flat_map(|d| {
             let upto = d
                 .issued()
