@@ -103,7 +103,10 @@ fn show(out: &mut impl Write, c: &Comparison) -> Result<()> {
     }
     // Traces that have nothing in common say nothing by that.
     if let Some(first) = c.first_difference.as_ref().filter(|f| f.same > 0) {
-        let text = format!("the first {} events are the same; then", first.same);
+        let text = match first.same {
+            1 => "the first event is the same; then".to_owned(),
+            n => format!("the first {n} events are the same; then"),
+        };
         writeln!(out, "{text}")?;
         for (name, line) in [(&c.before, &first.before), (&c.after, &first.after)] {
             let line = line.as_deref().unwrap_or("the end");

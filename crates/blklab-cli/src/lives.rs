@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use blklab::Action;
 use blklab::explain::{Explained, Request, Survey};
 use blklab::findings::slow::{Life, Which};
-use blklab::findings::{Report, time_text};
+use blklab::findings::{Report, counted, time_text};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -160,7 +160,9 @@ fn show(out: &mut impl Write, life: &Life, report: &Report, times_as_given: bool
     };
     writeln!(
         out,
-        "  meanwhile to the device: {reads} reads, {writes} writes{depth}"
+        "  meanwhile to the device: {}, {}{depth}",
+        counted(reads, "reads"),
+        counted(writes, "writes")
     )?;
     for b in &life.beside {
         let text = format!(

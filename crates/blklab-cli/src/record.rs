@@ -6,6 +6,7 @@ use crate::args::RecordArgs;
 use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
 use anyhow::{Context as _, Result, bail};
+use blklab::findings::counted;
 use blklab::trace_file::{self, TraceFile};
 use blklab::{Action, Event, TraceSink, TraceSource as _};
 use blklab_record::{
@@ -199,8 +200,8 @@ fn report(a: &RecordArgs, recorded: &Recorded, took: Duration) -> Result<()> {
     let shown = a.output.display();
     writeln!(
         err,
-        "{} events in {}, {} lost: {shown} ({})",
-        recorded.nr_events,
+        "{} in {}, {} lost: {shown} ({})",
+        counted(recorded.nr_events, "events"),
         time(took.as_nanos() as f64),
         recorded.nr_lost,
         bytes(recorded.bytes as f64)
@@ -208,17 +209,17 @@ fn report(a: &RecordArgs, recorded: &Recorded, took: Duration) -> Result<()> {
     if recorded.nr_lost > 0 {
         writeln!(
             err,
-            "blklab: {} events were lost: the buffers of the CPUs were full; a larger --buffer, \
-             fewer groups or a DEVICE keep more",
-            recorded.nr_lost
+            "blklab: {} {} lost: the buffers of the CPUs were full; a larger --buffer, fewer groups \
+             or a DEVICE keep more",
+            counted(recorded.nr_lost, "events"),
+            if recorded.nr_lost == 1 { "was" } else { "were" }
         )?;
     }
     if recorded.nr_unfollowed > 0 {
         writeln!(
             err,
-            "blklab: switches of {} tasks that submit I/O were not recorded: they are too many \
-             for a filter",
-            recorded.nr_unfollowed
+            "blklab: switches of {} were not recorded: a filter holds no more tasks that submit I/O",
+            counted(recorded.nr_unfollowed as u64, "tasks")
         )?;
     }
     Ok(())

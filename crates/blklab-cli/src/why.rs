@@ -174,7 +174,7 @@ impl<W: Write> Text<'_, W> {
 
     fn heading(&mut self, context: &Context) -> Result<()> {
         let r = self.report;
-        let mut parts = vec![format!("{} events", r.nr_events)];
+        let mut parts = vec![counted(r.nr_events, "events")];
         if r.nr_captures > 1 {
             parts.push(format!("{} captures", r.nr_captures));
         }

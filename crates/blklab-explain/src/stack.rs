@@ -3,7 +3,7 @@
 //! shows, and what has to be assumed.
 
 use crate::survey::DiskSurvey;
-use blklab_analysis::findings::Context;
+use blklab_analysis::findings::{Context, counted};
 use blklab_experiment::{DeviceSpec, Experiment, Workload, settings};
 use blklab_sched::Schedulers;
 use blklab_types::Error;
@@ -116,10 +116,10 @@ impl Stack {
         limits(&mut e, context, &mut assumed, disk)?;
         tunables(&mut e, context)?;
         if !disk.left_over.is_empty() {
-            assumed.push(format!(
-                "{} requests that were under way when the trace begins came then",
-                disk.left_over.len()
-            ));
+            assumed.push(match disk.left_over.len() {
+                1 => "the request that was under way when the trace begins came then".to_owned(),
+                n => format!("{n} requests that were under way when the trace begins came then"),
+            });
         }
         if single && disk.nr_discards > 0 {
             return Err(Error::new(
@@ -150,9 +150,10 @@ fn depth(context: &Context, assumed: &mut Vec<String>, single: bool, disk: &Disk
     let depth = tags.map_or(most, |n| {
         u32::try_from(n).unwrap_or(u32::MAX).clamp(1, 1024)
     });
+    let commands = counted(depth.into(), "commands");
     assumed.push(match tags {
-        Some(_) => format!("the device takes {depth} commands: nr_requests, without a scheduler"),
-        None => format!("the device takes {depth} commands: the most that it had at a time"),
+        Some(_) => format!("the device takes {commands}: nr_requests, without a scheduler"),
+        None => format!("the device takes {commands}: the most that it had at a time"),
     });
     depth
 }

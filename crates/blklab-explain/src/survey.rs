@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a trace can be re-enacted, and what it says about its machine.
 
+use blklab_analysis::findings::counted;
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Error, Op, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,12 +90,15 @@ impl Survey {
         }
         if self.nr_backwards > 0 {
             return Err(Error::new(format!(
-                "time goes back in it, {} times",
-                self.nr_backwards
+                "time goes back in it, {}",
+                counted(self.nr_backwards, "times")
             )));
         }
         if lost > 0 {
-            return Err(Error::new(format!("{lost} events are missing from it")));
+            return Err(Error::new(match lost {
+                1 => "an event is missing from it".to_owned(),
+                n => format!("{n} events are missing from it"),
+            }));
         }
         if self.jumps {
             return Err(Error::new("its times jump by more than an hour"));

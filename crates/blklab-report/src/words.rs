@@ -47,9 +47,9 @@ pub(crate) fn of_trace(input: &TraceFile, report: &Report, span_ns: u64) -> Stri
         n => format!("{n} devices"),
     };
     format!(
-        "A trace in {}: {} events of {devices} over {}{captures}.",
+        "A trace in {}: {} of {devices} over {}{captures}.",
         input.format().summary,
-        report.nr_events,
+        counted(report.nr_events, "events"),
         time_text(span_ns)
     )
 }

@@ -172,7 +172,12 @@ pub fn parties(all: &[Party]) -> String {
 /// A number of things that are named in the plural: `1 bio cut`.
 pub fn counted(n: u64, things: &str) -> String {
     let (noun, rest) = things.split_once(' ').unwrap_or((things, ""));
-    let noun = match noun.strip_suffix('s').filter(|_| n == 1) {
+    let end = if ["shes", "sses"].iter().any(|e| noun.ends_with(e)) {
+        "es"
+    } else {
+        "s"
+    };
+    let noun = match noun.strip_suffix(end).filter(|_| n == 1) {
         Some(one) => one,
         None => noun,
     };
@@ -285,6 +290,19 @@ fn line<S: Serializer>(event: &Event, serializer: S) -> Result<S::Ok, S::Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_not_in_the_plural() {
+        let said = [
+            (1, "bios cut"),
+            (2, "bios cut"),
+            (1, "flushes"),
+            (1, "processes"),
+        ];
+        let said = said.map(|(n, things)| counted(n, things));
+        assert_eq!(said, ["1 bio cut", "2 bios cut", "1 flush", "1 process"]);
+        assert_eq!(counted(1, "I/Os"), "1 I/O");
+    }
 
     #[test]
     fn times_have_their_unit() {

@@ -451,7 +451,7 @@ fn writes_wait_while_wbt_is_scaled_down() {
     assert_eq!((f.victims[0].pid, f.count), (WRITER.1, 20));
     assert_eq!(f.causes[0].pid, READER.1);
     assert!(
-        f.what.contains("1 writes of write-back and 2 others"),
+        f.what.contains("1 write of write-back and 2 others"),
         "{}",
         f.what
     );

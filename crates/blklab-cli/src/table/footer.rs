@@ -4,6 +4,7 @@
 use super::{Pairs, WIDTH};
 use crate::output::{fold, hanging, time};
 use anyhow::Result;
+use blklab::findings::counted;
 use blklab::summary::Table;
 use blklab::{failures, same};
 use std::io::Write;
@@ -20,9 +21,9 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
     if let [(_, run)] = pairs {
         writeln!(
             out,
-            "{} s of virtual time, {} events, digest {:016x}",
+            "{} s of virtual time, {}, digest {:016x}",
             run.end,
-            run.digest.nr_events(),
+            counted(run.digest.nr_events(), "events"),
             run.digest.value()
         )?;
     }

@@ -152,7 +152,7 @@ impl Info {
             put(
                 out,
                 "others",
-                &format!("{n} events of devices beyond the first {nr}"),
+                &counted(n, &format!("events of devices beyond the first {nr}")),
             )?;
         }
         Ok(())

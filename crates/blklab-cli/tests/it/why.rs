@@ -252,7 +252,7 @@ fn a_copied_folder_of_sysfs_is_a_context() {
     f.write("sda/device/queue_depth", "31\n");
     f.write("t.txt", "8,0 0 1 0.0 7 Q W 8 + 8 [p]\n");
     let text = f.ok(&["why", "t.txt", "--context", "sda"]);
-    assert!(text.contains("1 events, scheduler mq-deadline"), "{text}");
+    assert!(text.contains("1 event, scheduler mq-deadline"), "{text}");
     // A copy of queue alone.
     let text = f.ok(&["why", "t.txt", "--context", "sda/queue"]);
     assert!(text.contains("scheduler mq-deadline"), "{text}");

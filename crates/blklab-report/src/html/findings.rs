@@ -4,7 +4,7 @@
 use crate::model::Member;
 use crate::svg::escaped;
 use blklab::explain::ReEnacted;
-use blklab::findings::{Finding, Instance, Weight, parties, time_text};
+use blklab::findings::{Finding, Instance, Weight, counted, parties, time_text};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -178,10 +178,10 @@ fn reasons(out: &mut String, r: &ReEnacted) {
     {
         let _ = write!(
             out,
-            "<p>{} waited {} before the device ({} requests, {} the worst):</p>",
+            "<p>{} waited {} before the device ({}, {} the worst):</p>",
             escaped(&w.who()),
             time_text(w.wait_ns),
-            w.requests,
+            counted(w.requests, "requests"),
             time_text(w.worst_ns)
         );
         list(out, &w.reasons);

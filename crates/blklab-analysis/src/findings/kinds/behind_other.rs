@@ -7,7 +7,7 @@ use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most};
 use crate::findings::waits::{Ahead, Reason};
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text};
 use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
 
@@ -113,9 +113,10 @@ impl Sum {
         let victims = f.victim_names();
         let causes = f.cause_names();
         f.what = format!(
-            "{victims} wait{} behind the queue of {causes}: about {each} requests ahead of each, \
+            "{victims} wait{} behind the queue of {causes}: about {}, \
              {} on average.",
             f.verb_end(),
+            counted(each, "requests ahead of each"),
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
         let in_device = is_most(self.in_device_ns, self.harm.total_ns());

@@ -374,6 +374,7 @@ impl Sum {
                 " {what} takes {} with its flush.",
                 mean(self.flush_ns, self.chains)
             ),
+            1 => format!(" The flush takes {}.", mean(sum.flushes.1, 1)),
             n => format!(
                 " {n} flushes take {} each on average.",
                 mean(sum.flushes.1, n)

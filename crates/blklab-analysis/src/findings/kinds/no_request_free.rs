@@ -10,7 +10,7 @@ use crate::findings::section::Section;
 use crate::findings::sums::is_most;
 use crate::findings::waits::Ahead;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Weight, Whole, counted, time_text,
 };
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -202,11 +202,12 @@ impl Sum {
         let held = self.held / self.harm.count().max(1);
         let mut f = self.harm.finding(kind, dev, whole)?;
         f.what = format!(
-            "{} wait{} {} on average {what} (Q to G), with about {held} others queued or at the \
+            "{} wait{} {} on average {what} (Q to G), with about {} queued or at the \
              device.",
             f.victim_names(),
             f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count()),
+            counted(held, "others"),
         );
         Some(f)
     }

@@ -7,7 +7,7 @@ use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
 use crate::findings::sums::add;
 use crate::findings::{
-    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Whole,
+    Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Whole, counted,
     time_text,
 };
 use blklab_trace::{Action, Event};
@@ -225,9 +225,9 @@ impl Sum {
         let (size, times) = (*size, *times);
         f.what = format!(
             "Each I/O of {who} is cut into {mean:.1} commands, mostly of {size} sectors \
-             ({:.0} KiB): {} commands more than I/Os.",
+             ({:.0} KiB): {}.",
             (size * SECTOR_BYTES) as f64 / 1024.0,
-            self.pieces - self.cut
+            counted(self.pieces - self.cut, "commands more than I/Os")
         );
         let odd: u64 = self.sizes.values().sum::<u64>() - times;
         self.explain(&mut f, whole.context, size, odd);

@@ -13,7 +13,7 @@ use crate::findings::section::Section;
 use crate::findings::tasks::Tasks;
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Party, Remedy, Rule, Whole,
-    time_text,
+    counted, time_text,
 };
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Op, Pid, Time};
@@ -338,8 +338,8 @@ impl Sum {
             format!("A limit of its control group holds I/O of {who} back")
         };
         f.what = format!(
-            "{whose}: {} times, {} on average.",
-            self.harm.count(),
+            "{whose}: {}, {} on average.",
+            counted(self.harm.count(), "times"),
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
         f.how = "blk-throttle lets a burst through, then holds the next bio until the group has \

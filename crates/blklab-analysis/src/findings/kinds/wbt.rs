@@ -10,7 +10,8 @@ use crate::findings::remedy::Act;
 use crate::findings::section::{Section, in_order};
 use crate::findings::spells::{Spell, What};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, time_text,
+    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Weight, Whole, counted,
+    time_text,
 };
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -127,11 +128,13 @@ impl Sum {
         let mut f = self.harm.finding(&KIND, dev, whole)?;
         let [background, normal] = self.limits;
         f.what = format!(
-            "{} wait{} {} on average for a request: write-back throttling allows {background} \
-             writes of write-back and {normal} others at a time (step {}).",
+            "{} wait{} {} on average for a request: write-back throttling allows {} \
+             and {} at a time (step {}).",
             f.victim_names(),
             f.verb_end(),
             time_text(self.harm.total_ns() / self.harm.count().max(1)),
+            counted(background.into(), "writes of write-back"),
+            counted(normal.into(), "others"),
             self.step_max,
         );
         f.how = format!(

@@ -10,7 +10,7 @@ use crate::findings::section::Section;
 use crate::findings::sums::add;
 use crate::findings::waits::{Ahead, Reason};
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text,
 };
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -108,9 +108,11 @@ impl Detector for WritesStarved {
             let mut f = harm.finding(&KIND, dev, whole)?;
             let victims = f.victim_names();
             f.what = format!(
-                "Sync writes of {victims} wait {} each on average while {reads_each} reads are \
+                "Sync writes of {victims} wait {} each on average while {} {} \
                  served before them, most of which came later.",
-                time_text(harm.total_ns() / harm.count().max(1))
+                time_text(harm.total_ns() / harm.count().max(1)),
+                counted(reads_each, "reads"),
+                if reads_each == 1 { "is" } else { "are" }
             );
             explain(&mut f, whole);
             f.figures = vec![("reads served before each", reads_each as f64, "")];

@@ -17,7 +17,7 @@ pub use journal::Commit;
 pub use log::LogForce;
 pub use tasks::OffCpu;
 
-use super::finding::{Evidence, time_text};
+use super::finding::{Evidence, counted, time_text};
 use crate::names::Names;
 use blklab_trace::{
     Action, Event, GroupPath, KernelEvent, Rwbs, Tracepoint, WbtStatus, WritebackReason,
@@ -127,15 +127,17 @@ impl Spell {
                 dirtied_pages,
                 ratelimit_kib,
             } => format!(
-                "{} paused in balance_dirty_pages after {dirtied_pages} pages, at {ratelimit_kib} \
-                 KiB/s",
-                who()
+                "{} paused in balance_dirty_pages after {}, at {ratelimit_kib} KiB/s",
+                who(),
+                counted((*dirtied_pages).into(), "pages")
             ),
             What::LogFull => format!("{} waited for room in the journal", who()),
             What::BufferStall => format!("{} waited for a buffer that the journal had", who()),
             What::Wbt(w) => format!(
-                "wbt at step {}: {} writes of write-back and {} others at a time",
-                w.step, w.background, w.normal
+                "wbt at step {}: {} and {} at a time",
+                w.step,
+                counted(w.background.into(), "writes of write-back"),
+                counted(w.normal.into(), "others")
             ),
             What::LogForce(log) => format!("{} waited for the log{}", who(), log.words()),
             What::Cost(cost) => cost.words(),
