@@ -7,12 +7,16 @@
 //! | Perfetto | tracks of processes, scheduler, hardware queues and slots of the device, with flows and counters | [`PerfettoWriter`] |
 //! | fio's iolog, version 3 | what was asked for, and when | [`IologExport`] |
 //!
+//! Parquet needs the feature `parquet`, and brings some thirty packages.
+//!
 //! Writers are [`TraceSink`](blklab_trace::TraceSink)s that keep their first error and
 //! report it from `finish`. Memory is bound by the I/O in flight, and by the rows of
 //! one group of Parquet.
 
 mod columns;
 mod iolog;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod people;
 mod perfetto;
 mod rows;

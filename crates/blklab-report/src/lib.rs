@@ -43,6 +43,7 @@ mod jobs;
 pub mod member;
 pub mod model;
 mod picture;
+#[cfg(feature = "png")]
 mod png;
 mod provenance;
 pub mod reproduced;
@@ -52,6 +53,7 @@ mod svg;
 mod words;
 
 pub use model::Report;
+#[cfg(feature = "png")]
 pub use png::png;
 
 use model::{FORMAT, Member, PHASES, REASONS};

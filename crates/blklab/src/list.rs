@@ -332,11 +332,12 @@ pub fn filesystems() -> Vec<Entry> {
 }
 
 /// Trace formats that are written and not read, in the words of [`FORMATS`].
-const WRITTEN: [(&str, &str); 3] = [
+const WRITTEN: &[(&str, &str)] = &[
     (
         "csv",
         "NAME.csv: a row for each event, request or bio; written",
     ),
+    #[cfg(feature = "parquet")]
     (
         "parquet",
         "NAME.parquet: the same rows in columns, gzip inside; written",
