@@ -15,6 +15,7 @@ pub const PROCESSES_MAX: usize = 8192;
 /// Where the time of bios goes, in btt's phases. A bio that began a request
 /// has Q2G, G2I, I2D; one that was merged has Q2M, M2D; all have D2C, Q2C.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct Phases {
     /// Between successive bios.
     pub q2q: Distribution,
@@ -203,6 +204,7 @@ pub struct DeviceStats {
 
 /// One process.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct ProcessStats {
     /// Its id.
     pub pid: Pid,
@@ -246,6 +248,7 @@ pub struct UnmatchedStats {
 
 /// The statistics of a trace.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct TraceStats {
     /// Events, without messages.
     pub nr_events: u64,

@@ -27,6 +27,7 @@ const DIFFERING: u64 = 10;
 
 /// How the dispatches of the model compare with the recorded ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Agreement {
     /// Commands that the recorded driver got.
     pub dispatches: u64,

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 /// What came of a re-enactment.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ReEnacted {
     /// The device.
     #[serde(serialize_with = "blklab_analysis::stats::dev_text")]

@@ -13,6 +13,7 @@ pub(crate) const COUNT_MIN: u64 = 8;
 
 /// What would have been.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct WhatIf {
     /// The device of the trace.
     #[serde(serialize_with = "blklab_analysis::stats::dev_text")]
@@ -55,6 +56,7 @@ pub struct Device {
 
 /// Something that was changed, and what came of it.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Trial {
     /// The kind of finding whose remedy it is; none if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

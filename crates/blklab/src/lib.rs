@@ -35,6 +35,8 @@
 //! # }
 //! ```
 //!
+//! [`prelude`] has the names that most programs need.
+//!
 //! | to | see |
 //! |---|---|
 //! | read an experiment, job file or scenario | [`load`], [`parse`] |
@@ -70,6 +72,7 @@ pub mod meter;
 pub mod metric;
 pub mod outputs;
 pub mod parallel;
+pub mod prelude;
 pub mod record;
 mod relay;
 pub mod repeat;

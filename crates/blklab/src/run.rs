@@ -71,6 +71,7 @@ pub struct RunOptions {
 
 /// What came out of a run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RunOutput {
     /// fio jobs in thread order; empty for explicit processes.
     pub jobs: Vec<JobResult>,

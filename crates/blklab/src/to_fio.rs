@@ -24,6 +24,7 @@ pub use blklab_infer::job::{ExactJob, JobFile, Section, exact_job, job_file};
 
 /// A trace as far as it is compared.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Summary {
     /// Its processes and their bios.
     pub recorded: Recorded,

@@ -10,6 +10,7 @@ use std::fmt;
 
 /// One thing that went wrong, with all its instances.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
     /// The name of its [`Kind`](super::Kind).
     pub kind: &'static str,

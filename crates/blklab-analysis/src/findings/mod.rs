@@ -143,6 +143,7 @@ pub trait Detector: fmt::Debug {
 
 /// What is to be said about a trace.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// What was found, the worst first.
     pub findings: Vec<Finding>,

@@ -68,6 +68,7 @@ impl Command {
 
 /// A device that behaves like the recorded one: the device `measured` with these parameters.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeviceFit {
     /// Parameters and values.
     pub params: Vec<(String, String)>,

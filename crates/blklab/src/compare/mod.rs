@@ -60,6 +60,7 @@ impl Options {
 
 /// One side compared with another.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Comparison {
     /// Name of the side that is compared with.
     pub before: String,
