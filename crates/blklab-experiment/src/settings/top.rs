@@ -25,6 +25,16 @@ const fn text(
 }
 
 pub(super) static SETTINGS: &[Setting] = &[
+    text(
+        "target",
+        "what runs it",
+        "sim",
+        |e| e.target.clone(),
+        |e, value| {
+            value.clone_into(&mut e.target);
+            Ok(())
+        },
+    ),
     setting(Unit::Count, 250, (100, 1000))
         .form(Form::OneOf("kernels have", &[100, 250, 300, 1000]))
         .at(
