@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings of the experiment as a whole.
 
-use super::{Access, Form, Home, Setting, setting};
+use super::{Access, Form, Home, Place, Setting, setting};
 use blklab_fio::release::Release;
 use blklab_kernel::Unit;
 use blklab_types::Error;
@@ -36,6 +36,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
     ),
     setting(Unit::Count, 250, (100, 1000))
+        .taken_at(Place::Build("CONFIG_HZ"))
         .form(Form::OneOf("kernels have", &[100, 250, 300, 1000]))
         .at(
             Home::Top,
@@ -73,5 +74,6 @@ pub(super) static SETTINGS: &[Setting] = &[
         "extents",
         |e| e.filesystem.to_string(),
         crate::Experiment::choose_filesystem,
-    ),
+    )
+    .taken_at(Place::Mount),
 ];
