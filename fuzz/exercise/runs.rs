@@ -12,10 +12,9 @@ use blklab::{Planner, Sim, Source};
 
 /// Says how many events a run has, if the experiment can be.
 pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
-    let sim = Sim::default();
-    let catalogue = sim.catalogue();
+    let planner = Planner::new(Sim::default());
+    let catalogue = planner.catalogue();
     let text = experiment::Tape::new(data).experiment(&catalogue);
-    let planner = Planner::new(&sim);
     let overrides = Overrides {
         repeat: 1,
         ..Overrides::default()

@@ -57,8 +57,7 @@ fn exercise_overrides(e: &Experiment, lines: &str) {
     if factors.map(|n| n.max(1)).fold(1, usize::saturating_mul) > 16 {
         return;
     }
-    let target = Sim::default();
-    let planner = Planner::new(&target);
+    let planner = Planner::new(Sim::default());
     let refused = match matrix::expand(std::slice::from_ref(e), o, &planner) {
         Err(refused) => Some(refused),
         Ok(cells) => matrix::plans(&cells, o, &planner).err(),

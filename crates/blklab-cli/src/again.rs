@@ -10,7 +10,7 @@ use blklab::explain::{
 use blklab::findings::{Context, Reading, time_text};
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
-use blklab::{Experiment, Planner, Sim, TraceSource as _};
+use blklab::{Experiment, Planner, TraceSource as _, targets};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -38,6 +38,7 @@ pub(crate) struct Known {
     /// The run is made anew whenever its events are wanted: there is no file of them.
     is_made: bool,
     schedulers: Schedulers,
+    planner: Planner,
 }
 
 /// What came of a re-enactment, or why there was none.
@@ -91,6 +92,7 @@ impl Known {
             run,
             is_made: false,
             schedulers,
+            planner: targets::planner(schedulers),
         })
     }
 
@@ -102,6 +104,7 @@ impl Known {
             run: Some(e),
             is_made: true,
             schedulers,
+            planner: targets::planner(schedulers),
         })
     }
 
@@ -122,6 +125,10 @@ impl Known {
 
     pub(crate) fn schedulers(&self) -> Schedulers {
         self.schedulers
+    }
+
+    pub(crate) fn planner(&self) -> &Planner {
+        &self.planner
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -166,8 +173,7 @@ impl Known {
     fn send(&self, file: &Path, mut sink: Shared) -> Result<()> {
         match &self.run {
             Some(e) if self.is_made => {
-                let target = Sim::with(self.schedulers);
-                let plan = Planner::new(&target).plan(e)?;
+                let plan = self.planner.plan(e)?;
                 blklab::why::send_run(&plan, sink, Arc::default())?;
             }
             _ => crate::source::open(file)?.send_all(&mut sink)?,

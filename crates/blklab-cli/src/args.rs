@@ -153,6 +153,9 @@ pub(crate) struct RunArgs {
     /// Kernel release, 2.6.16 to 6.18 [default: the file's, else 6.18]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Vec<String>,
+    /// What runs it: see blklab list targets [default: the file's, else sim]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Vec<String>,
     /// I/O scheduler [default: the file's, else the kernel's]
     #[arg(long, value_name = "NAME")]
     pub(crate) sched: Vec<String>,
@@ -494,6 +497,8 @@ pub(crate) enum ListWhat {
     Tunables,
     /// Device models
     Devices,
+    /// What runs experiments
+    Targets,
     /// Kernel presets
     Kernels,
     /// Historical patches
@@ -972,6 +977,9 @@ pub(crate) struct WhyArgs {
     /// The device of an experiment that is run first, as blklab run takes it
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Option<String>,
+    /// What runs it, as blklab run takes it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
     /// Only these sections of its job file
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
@@ -996,6 +1004,7 @@ impl WhyArgs {
     pub(crate) fn of_experiments(&self) -> Option<&'static str> {
         match self {
             a if a.device.is_some() => Some("--device"),
+            a if a.target.is_some() => Some("--target"),
             a if !a.section.is_empty() => Some("--section"),
             a if a.variant.is_some() => Some("--variant"),
             _ => None,

@@ -13,7 +13,7 @@ use blklab::findings::Report;
 use blklab::matrix::{self, Cell};
 use blklab::scheduler::Schedulers;
 use blklab::what_if::Recording;
-use blklab::{Actions, Experiment, Planner, Sim};
+use blklab::{Actions, Experiment, targets};
 use std::slice::from_ref;
 
 /// What the pass has found.
@@ -54,8 +54,7 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
 /// Runs an experiment.
 pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<Examined> {
     let e = known.run().expect("it is an experiment");
-    let target = Sim::with(known.schedulers());
-    let plan = Planner::new(&target).plan(e)?;
+    let plan = known.planner().plan(e)?;
     let also = (Survey::default(), recording(a));
     let context = known.context().clone();
     let shown = Watcher::running();
@@ -83,19 +82,19 @@ pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experime
     if a.stack.sched.as_deref() == Some("try") {
         bail!("--sched try: is for traces; an experiment runs under the scheduler that it names");
     }
-    let target = Sim::with(schedulers);
+    let planner = targets::planner(schedulers);
     let stack = Stack {
         kernel: a.stack.kernel.as_slice(),
         sched: a.stack.sched.as_slice(),
         device: a.device.as_slice(),
+        target: a.target.as_slice(),
         set: &a.stack.set,
         sections: &a.section,
         repeat: 1,
         ..Stack::default()
     };
     let chosen = stack.chosen()?;
-    let file = blklab::load(&a.file, &target.catalogue())?;
-    let planner = Planner::new(&target);
+    let file = blklab::load(&a.file, &planner.catalogue())?;
     let cells = matrix::expand(from_ref(&file), &chosen.overrides, &planner);
     let mut cells = cells.map_err(|err| chosen.told(err))?;
     let names: Vec<String> = cells.iter().map(Cell::name_in_file).collect();

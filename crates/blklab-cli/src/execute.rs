@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) fn execute(
     a: &RunArgs,
     cells: &[Cell],
-    plans: &[Plan<'_>],
+    plans: &[Plan],
     files: &Files,
     rounds: &mut Rounds<'_>,
     stop: &Arc<AtomicBool>,
@@ -79,7 +79,7 @@ pub(crate) fn execute(
 
 /// What somebody will read: the statistics of the trace stand in JSON and in run
 /// directories, and the table of explicit processes is made of them.
-fn collected(a: &RunArgs, plan: &Plan<'_>) -> Collect {
+fn collected(a: &RunArgs, plan: &Plan) -> Collect {
     let mut formats = a.output_format.split(',').map(str::trim);
     let reads_all = formats.any(|f| !["table", "csv", "normal", "terse"].contains(&f));
     if reads_all || a.out.is_some() || plan.jobs().is_none() {
@@ -89,7 +89,7 @@ fn collected(a: &RunArgs, plan: &Plan<'_>) -> Collect {
     }
 }
 
-fn run_plan(a: &RunArgs, plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput> {
+fn run_plan(a: &RunArgs, plan: &Plan, options: &RunOptions) -> Result<RunOutput> {
     let e = plan.experiment();
     let run = |options: &RunOptions| blklab::run::run(plan, options).map_err(|err| e.locate(err));
     let mut first = run(options)?;
@@ -121,7 +121,7 @@ fn run_plan(a: &RunArgs, plan: &Plan<'_>, options: &RunOptions) -> Result<RunOut
 /// the same as others.
 fn learn_merged_queues(
     cells: &[Cell],
-    plans: &[Plan<'_>],
+    plans: &[Plan],
     runs: &mut [Option<RunOutput>],
     threads: usize,
     stop: &Arc<AtomicBool>,

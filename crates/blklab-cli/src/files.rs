@@ -29,7 +29,7 @@ pub(crate) struct Files {
 impl Files {
     /// Refuses what cannot be written, would replace what is not ours, or is
     /// read as well.
-    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], plans: &[Plan<'_>]) -> Result<Files> {
+    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], plans: &[Plan]) -> Result<Files> {
         let mut files = Files {
             labels: (cells.len() > 1).then(|| report::file_labels(cells)),
             trace: a.trace.clone(),

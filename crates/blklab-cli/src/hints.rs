@@ -8,6 +8,7 @@ use blklab::{Error, ErrorKind};
 pub(crate) fn hint(err: &Error) -> Option<&'static str> {
     match (err.kind, &*err.key) {
         (ErrorKind::UnknownName, "kernel") => Some("blklab list kernels shows them"),
+        (ErrorKind::UnknownName, "target") => Some("blklab list targets shows them"),
         (ErrorKind::UnknownName, "scenario") => Some("blklab list scenarios shows them"),
         (ErrorKind::UnknownName, "device") => Some("blklab list devices shows them"),
         (ErrorKind::UnknownName, key) if key.starts_with("device.") => {

@@ -15,6 +15,7 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
         ListWhat::Schedulers => list::schedulers(schedulers, kernel),
         ListWhat::Tunables => list::tunables(schedulers, kernel),
         ListWhat::Devices => list::devices(),
+        ListWhat::Targets => list::targets(),
         ListWhat::Kernels => list::kernels(schedulers),
         ListWhat::Patches => list::patches(kernel),
         ListWhat::Scenarios => list::scenarios(),

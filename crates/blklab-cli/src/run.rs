@@ -17,7 +17,7 @@ use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::run_directory::{EVENTS, RunDir, is_trace};
 use blklab::scheduler::Schedulers;
-use blklab::{Catalogue, Error, Experiment, Planner, Sim, TraceSpec, Workload};
+use blklab::{Catalogue, Error, Experiment, TraceSpec, Workload, targets};
 use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
@@ -63,12 +63,11 @@ impl Shape {
 
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let shape = Shape::parse(&a.output_format, a.terse_version)?;
-    let target = Sim::with(schedulers);
+    let planner = targets::planner(schedulers);
     let repeat = Repeat::parse(&a.repeat)
         .map_err(|err| err.in_file(&format!("--repeat {}", blklab::shown(&a.repeat))))?;
-    let (experiments, chosen) = read(a, &repeat, &target.catalogue())?;
+    let (experiments, chosen) = read(a, &repeat, &planner.catalogue())?;
     let overrides = &chosen.overrides;
-    let planner = Planner::new(&target);
     let cells =
         matrix::expand(&experiments, overrides, &planner).map_err(|err| chosen.told(err))?;
     let plans = matrix::plans(&cells, overrides, &planner).map_err(|err| chosen.told(err))?;
@@ -189,6 +188,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
     let stack = Stack {
         kernel: &a.kernel,
         sched: &a.sched,
+        target: &a.target,
         device: &a.device,
         md: &a.md,
         set: &a.set,

@@ -37,6 +37,8 @@ pub struct Stack<'a> {
     pub kernel: &'a [String],
     /// `--sched`.
     pub sched: &'a [String],
+    /// `--target`.
+    pub target: &'a [String],
     /// `--device`.
     pub device: &'a [String],
     /// `--md`.
@@ -101,6 +103,7 @@ impl Stack<'_> {
             }
             anyhow::Ok(())
         };
+        short("--target", "target", self.target)?;
         short(
             "--memory",
             "memory",

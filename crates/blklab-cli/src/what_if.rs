@@ -68,7 +68,7 @@ pub(crate) fn ask(
                 experiment,
                 context: known.context(),
                 report: seen.report,
-                schedulers: known.schedulers(),
+                planner: known.planner(),
                 is_new: known.is_made(),
             };
             what_if::rerun(seen.recording, own, stop).map(|rerun| {
@@ -114,6 +114,7 @@ fn on_stage<'a>(
         lost: seen.report.reading.lost + seen.report.reading.elided,
         report: seen.report,
         schedulers: known.schedulers(),
+        planner: known.planner(),
     };
     what_if::stage(seen.recording, seen.kinds, of_trace, stop)
 }

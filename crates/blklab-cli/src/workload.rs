@@ -9,16 +9,15 @@ use anyhow::{Result, bail};
 use blklab::matrix;
 use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
-use blklab::{Catalogue, Experiment, Planner, Sim, Site};
+use blklab::{Catalogue, Experiment, Planner, Site, targets};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outcome> {
-    let target = Sim::with(schedulers);
-    let planner = Planner::new(&target);
-    let (e, site) = experiment(a, &target.catalogue(), &planner)?;
+    let planner = targets::planner(schedulers);
+    let (e, site) = experiment(a, &planner.catalogue(), &planner)?;
     let jobs = blklab::workload::jobs(&planner, &e, &site)?;
     for note in blklab::workload::notes(&e, &jobs, &site)? {
         writeln!(std::io::stderr(), "note: {note}")?;
@@ -63,7 +62,7 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
 fn experiment(
     a: &WorkloadArgs,
     catalogue: &Catalogue,
-    planner: &Planner<'_>,
+    planner: &Planner,
 ) -> Result<(Experiment, Site)> {
     let stack = Stack {
         kernel: a.kernel.as_slice(),

@@ -27,6 +27,7 @@ impl Experiment {
             file: String::new(),
             id: id.to_owned(),
             title: String::new(),
+            target: String::new(),
             kernel: DEFAULT_KERNEL,
             hz: Hz(250),
             scheduler: default_scheduler(DEFAULT_KERNEL, 1).to_owned(),

@@ -72,6 +72,8 @@ pub struct Experiment {
     pub id: String,
     /// What it shows, in a line.
     pub title: String,
+    /// The target that runs it; empty: the first of who plans it.
+    pub target: String,
     /// Kernel release.
     pub kernel: KernelVersion,
     /// Ticks per second.

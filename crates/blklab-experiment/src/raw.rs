@@ -64,6 +64,7 @@ pub(crate) struct RawExperiment {
     _notes: String,
     kernel: Option<String>,
     hz: Option<u32>,
+    target: Option<String>,
     scheduler: Option<String>,
     #[serde(default)]
     tunables: Table,
@@ -329,6 +330,9 @@ impl RawExperiment {
         }
         e.tunables = tunables;
         e.patches = self.patches;
+        if let Some(target) = &self.target {
+            e.set("target", target)?;
+        }
         if let Some(hz) = self.hz {
             e.set("hz", &hz.to_string())?;
         }

@@ -149,7 +149,7 @@ impl<T> Compare<T> {
             }
             return None;
         };
-        let in_order = self.no_order(place.checked_sub(1), self.recorded.len().checked_sub(1));
+        let in_order = self.is_in_order(place.checked_sub(1), self.recorded.len().checked_sub(1));
         let m = self.model.remove(place)?;
         let matched = self.matched(event, command.time, m.command.time, m.payload.0, in_order);
         Some((matched, m.payload.1))
@@ -183,7 +183,7 @@ impl<T> Compare<T> {
             }
             return None;
         };
-        let in_order = self.no_order(self.model.len().checked_sub(1), place.checked_sub(1));
+        let in_order = self.is_in_order(self.model.len().checked_sub(1), place.checked_sub(1));
         let r = self.recorded.remove(place)?;
         let matched = self.matched(r.payload, r.command.time, command.time, since, in_order);
         Some((matched, payload))
@@ -191,7 +191,7 @@ impl<T> Compare<T> {
 
     /// Whether the dispatches before a pair that still wait for their counterparts
     /// are strays: the last of the model's and of the recorded ones.
-    fn no_order(&self, model: Option<usize>, recorded: Option<usize>) -> bool {
+    fn is_in_order(&self, model: Option<usize>, recorded: Option<usize>) -> bool {
         let is_old = |number: u64, now: u64| number + STRAY < now;
         let a = &self.agreement;
         model.is_none_or(|i| is_old(self.model[i].number, a.dispatches_of_model))

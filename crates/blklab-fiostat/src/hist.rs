@@ -139,7 +139,7 @@ fn bucket_of(value: u64) -> usize {
 }
 
 /// The value a bucket stands for: the middle of its range.
-fn value_of(bucket: usize) -> u64 {
+pub(crate) fn value_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < GROUP_LEN << 1 {
         return bucket;

@@ -4,8 +4,8 @@
 
 use crate::cell::{Cell, HostTimes, Seen, State, Stream};
 use crate::options::Options;
+use blklab_fiostat::{self as fiostat, LatencyHist, PrintedDir, ReadResult, UnifiedRw};
 use blklab_types::{Error, Op};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// What a file of measurements comes to.
@@ -29,7 +29,8 @@ struct Entry<'a> {
     name: &'a str,
     group: u64,
     options: Options,
-    job: &'a Map<String, Value>,
+    entry: &'a fiostat::Entry,
+    printed: &'a fiostat::Printed,
 }
 
 /// Reads what fio wrote. `wake_ns` is what kernel and wake-up add to each command; without
@@ -38,53 +39,18 @@ struct Entry<'a> {
 /// # Errors
 /// If it is not what fio writes.
 pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, Error> {
-    let wrong = |what: &str| Error::new(what).in_file(name);
-    // fio's own messages come before its result.
-    let mut from = 0;
-    if !text.starts_with('{') {
-        from = match text.find("\n{") {
-            Some(at) => at + 1,
-            None => {
-                return Err(wrong(
-                    "no result of fio: expected what fio --output-format=json+ writes",
-                ));
-            }
-        };
-    }
-    let mut values = serde_json::Deserializer::from_str(&text[from..]).into_iter::<Value>();
-    let before = text[..from].matches('\n').count() as u64;
-    let value = match values.next() {
-        Some(Ok(value)) => value,
-        Some(Err(e)) => {
-            let what = e.to_string();
-            let what = what.split(" at line").next().unwrap_or_default();
-            let line = Some(before + e.line() as u64);
-            return Err(wrong(&format!("no JSON: {what}")).on_line(line));
-        }
-        None => {
-            return Err(wrong(
-                "the file is empty; expected what fio --output-format=json+ writes",
-            ));
-        }
-    };
-    let jobs = value.get("jobs").and_then(Value::as_array);
-    let Some(jobs) = jobs else {
-        return Err(wrong("no result of fio: it has no 'jobs'"));
-    };
-    let global = texts(value.get("global options"));
-    let of_blklab = value.get("blklab").is_some();
+    let read = ReadResult::parse(text).map_err(|e| e.in_file(name))?;
+    let result = &read.result;
+    let of_blklab = result.blklab.is_some();
     let mut entries = Vec::new();
-    for job in jobs {
-        let Some(job) = job.as_object() else {
-            return Err(wrong("no result of fio: an entry of 'jobs' is no object"));
-        };
-        let mut options = global.clone();
-        options.extend(texts(job.get("job options")));
+    for (entry, printed) in result.entries.iter().zip(&read.printed) {
+        let options = result.global_options.iter().chain(&entry.info.options);
         entries.push(Entry {
-            name: job.get("jobname").and_then(Value::as_str).unwrap_or("?"),
-            group: job.get("groupid").and_then(Value::as_u64).unwrap_or(0),
-            options: Options(options),
-            job,
+            name: &entry.info.name,
+            group: u64::from(entry.info.group_id),
+            options: Options(options.cloned().collect()),
+            entry,
+            printed,
         });
     }
     let process_ns = process_ns(&entries);
@@ -99,7 +65,7 @@ pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, E
             let submit_ns = if e.options.bypasses_kernel() {
                 0
             } else {
-                slat_ns(e.job) as u64
+                slat_ns(e) as u64
             };
             HostTimes {
                 wake_ns: wake_ns.unwrap_or(if direct { 0 } else { WAKE_NS }),
@@ -115,33 +81,34 @@ pub fn parse(name: &str, text: &str, wake_ns: Option<u64>) -> Result<Measured, E
     Ok(measured)
 }
 
-/// Options as fio prints them: all of them are texts.
-fn texts(options: Option<&Value>) -> BTreeMap<String, String> {
-    let all = options.and_then(Value::as_object).into_iter().flatten();
-    let text = |v: &Value| match v {
-        Value::String(s) => s.clone(),
-        other => other.to_string(),
-    };
-    all.map(|(k, v)| (k.clone(), text(v))).collect()
+/// A direction with I/O.
+struct Direction<'a> {
+    op: Op,
+    stat: &'a fiostat::DirStat,
+    printed: &'a PrintedDir,
 }
 
-fn directions(job: &Map<String, Value>) -> impl Iterator<Item = (Op, &Map<String, Value>)> {
-    let section = |(op, name): (Op, &str)| Some((op, job.get(name)?.as_object()?));
-    let all = [(Op::Read, "read"), (Op::Write, "write")];
-    let some = all.into_iter().filter_map(section).collect::<Vec<_>>();
-    some.into_iter().filter(|(_, d)| number(d, "iops") > 0.0)
-}
-
-fn number(of: &Map<String, Value>, name: &str) -> f64 {
-    of.get(name).and_then(Value::as_f64).unwrap_or(0.0)
+/// The directions with I/O, unless they are told as one.
+fn directions<'a>(e: &Entry<'a>) -> impl Iterator<Item = Direction<'a>> {
+    let own = [
+        (Op::Read, fiostat::Ddir::Read),
+        (Op::Write, fiostat::Ddir::Write),
+    ];
+    let (entry, printed) = (e.entry, e.printed);
+    let all = own.into_iter().map(move |(op, dir)| Direction {
+        op,
+        stat: entry.stat.dir(dir),
+        printed: &printed.dirs[dir.idx()],
+    });
+    let apart = entry.info.unified != UnifiedRw::Mixed;
+    all.filter(move |d| apart && d.printed.iops > 0.0)
 }
 
 /// Mean time of a submission.
-fn slat_ns(job: &Map<String, Value>) -> f64 {
-    let slats = directions(job).filter_map(|(_, d)| Some((d.get("slat_ns")?.as_object()?, d)));
-    let (sum, weight) = slats.fold((0.0, 0.0), |(sum, weight), (slat, d)| {
-        let iops = number(d, "iops");
-        (sum + number(slat, "mean") * iops, weight + iops)
+fn slat_ns(e: &Entry<'_>) -> f64 {
+    let (sum, weight) = directions(e).fold((0.0, 0.0), |(sum, weight), d| {
+        let iops = d.printed.iops;
+        (sum + d.stat.slat.stat.mean * iops, weight + iops)
     });
     if weight > 0.0 { sum / weight } else { 0.0 }
 }
@@ -151,8 +118,8 @@ fn slat_ns(job: &Map<String, Value>) -> f64 {
 fn process_ns(entries: &[Entry<'_>]) -> u64 {
     let each = entries.iter().filter(|e| !e.options.bypasses_kernel());
     let each = each.filter_map(|e| {
-        let pct = number(e.job, "usr_cpu") + number(e.job, "sys_cpu");
-        let iops: f64 = directions(e.job).map(|(_, d)| number(d, "iops")).sum();
+        let pct = e.printed.usr_cpu + e.printed.sys_cpu;
+        let iops: f64 = directions(e).map(|d| d.printed.iops).sum();
         let processes = f64::from(e.options.processes().unwrap_or(1));
         (pct > 0.0 && iops > 0.0).then(|| pct / 100.0 * processes / iops * 1e9)
     });
@@ -174,12 +141,12 @@ fn cell(
     let mut seen: Vec<Seen> = Vec::new();
     let mut of_name: BTreeMap<&str, (usize, u32)> = BTreeMap::new();
     for entry in group {
-        if number(entry.job, "error") != 0.0 {
+        if entry.entry.info.error != 0 {
             return Err(left_out("the job ended with an error".to_owned()));
         }
         let stream = entry.options.stream(host(entry)).map_err(left_out)?;
-        for (op, _) in directions(entry.job) {
-            if !stream.has(op) {
+        for d in directions(entry) {
+            if !stream.has(d.op) {
                 let why = "it has a direction that its rw does not have; jobs of different \
                            kinds need results of their own (no group_reporting)";
                 return Err(left_out(why.to_owned()));
@@ -195,17 +162,18 @@ fn cell(
         } else if streams[place] != stream {
             return Err(left_out("jobs of one name differ".to_owned()));
         }
-        for (op, d) in directions(entry.job) {
-            let quantiles = quantiles(d).ok_or_else(|| {
+        for d in directions(entry) {
+            let op = d.op;
+            let quantiles = quantiles(&d).ok_or_else(|| {
                 left_out("no percentiles: clat_percentiles must be on".to_owned())
             })?;
             let own = seen.iter_mut().find(|s| s.stream == place && s.op == op);
             match own {
-                Some(sum) => add(sum, number(d, "iops"), &quantiles, entries),
+                Some(sum) => add(sum, d.printed.iops, &quantiles, entries),
                 None => seen.push(Seen {
                     stream: place,
                     op,
-                    per_s: number(d, "iops"),
+                    per_s: d.printed.iops,
                     quantiles,
                 }),
             }
@@ -248,34 +216,27 @@ fn add(sum: &mut Seen, iops: f64, quantiles: &[(f64, f64)], entries: u32) {
 }
 
 /// From the list of percentiles, else from the histogram of json+.
-fn quantiles(direction: &Map<String, Value>) -> Option<Vec<(f64, f64)>> {
-    let clat = direction.get("clat_ns")?.as_object()?;
-    let pairs = |name: &str| -> Vec<(f64, f64)> {
-        let all = clat.get(name).and_then(Value::as_object);
-        let all = all.into_iter().flatten();
-        all.filter_map(|(k, v)| Some((k.parse().ok()?, v.as_f64()?)))
-            .collect()
-    };
-    let percentiles = pairs("percentile");
+fn quantiles(d: &Direction<'_>) -> Option<Vec<(f64, f64)>> {
+    let percentiles = &d.printed.clat_ns;
     let at = |part: f64| {
         let is_it = |(percent, _): &&(f64, f64)| (percent / 100.0 - part).abs() < 1e-6;
         percentiles.iter().find(is_it).map(|(_, ns)| *ns)
     };
-    let mut bins = pairs("bins");
-    bins.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let all: f64 = bins.iter().map(|(_, n)| n).sum();
-    let in_bins = |part: f64| {
-        let mut below = 0.0;
-        let bin = bins.iter().find(|(_, n)| {
-            below += n;
-            below >= part * all
-        });
-        bin.map(|(ns, _)| *ns)
-    };
     let found = QUANTILES.iter().filter_map(|&part| {
-        let ns = at(part).or_else(|| in_bins(part))?;
+        let ns = at(part).or_else(|| in_bins(&d.stat.clat.hist, part))?;
         (ns > 0.0).then_some((part, ns / 1e3))
     });
     let found: Vec<(f64, f64)> = found.collect();
     (!found.is_empty()).then_some(found)
+}
+
+/// The bin at which a part of all values is reached.
+fn in_bins(hist: &LatencyHist, part: f64) -> Option<f64> {
+    let all: u64 = hist.bins().map(|(_, n)| n).sum();
+    let mut below = 0.0;
+    let bin = hist.bins().find(|(_, n)| {
+        below += *n as f64;
+        below >= part * all as f64
+    });
+    bin.map(|(ns, _)| ns as f64)
 }

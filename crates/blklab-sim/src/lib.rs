@@ -28,6 +28,7 @@ mod recorded;
 pub mod replay;
 mod target;
 mod throttle;
+mod told;
 mod truthlog;
 
 use blklab_target::Failed;

@@ -13,8 +13,8 @@ use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
 use blklab_sched::Schedulers;
 use blklab_target::memory::Estimate;
-use blklab_target::{Failed, Outcome, Plan, Replay, Sinks, Site, Target, Work};
-use blklab_trace::{NullSink, TraceSink};
+use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
+use blklab_trace::NullSink;
 use blklab_types::Error;
 use blklab_types::{SECTOR_BYTES, Time};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,11 +54,6 @@ impl Sim {
         }
     }
 
-    /// What experiments for it choose from.
-    pub fn catalogue(&self) -> Catalogue {
-        catalogue_with(self.schedulers)
-    }
-
     fn parts<'a>(&self, made: &'a Made) -> Parts<'a> {
         Parts {
             device: &*made.device,
@@ -96,6 +91,10 @@ impl Target for Sim {
         "sim"
     }
 
+    fn catalogue(&self) -> Catalogue {
+        catalogue_with(self.schedulers)
+    }
+
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         let mut made = None;
         e.check_on(|| {
@@ -115,7 +114,13 @@ impl Target for Sim {
             disk_bytes,
             devices: devices(e),
             described_in: made.described_in.clone(),
+            nr_cpus: 1,
+            epoch_ms: crate::told::EPOCH_MS,
         })
+    }
+
+    fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {
+        fio::check_jobs(&jobs.jobs)
     }
 
     fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate {
@@ -129,7 +134,7 @@ impl Target for Sim {
         Ok(ready.ranges())
     }
 
-    fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
+    fn run(&self, plan: &Plan, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
         let e = plan.experiment();
         let made = self.known(e);
         if let Some(text) = plan.jobs() {
@@ -138,13 +143,12 @@ impl Target for Sim {
         }
         let machine = machine_with(e, self.parts(&made), sinks, Arc::clone(&stop));
         let machine = machine.expect("the experiment was surveyed");
-        if let Workload::Processes(processes) = &e.workload {
-            spawn_processes(&machine, e, processes);
-        }
         let mut notes = Vec::new();
         if let Some(replay) = plan.replay() {
             spawn_recorded(&machine, e, replay).expect("the experiment was surveyed");
             notes = left_out(e, replay).expect("the experiment was surveyed");
+        } else if let Workload::Processes(processes) = &e.workload {
+            spawn_processes(&machine, e, processes);
         }
         machine.run(Time::MAX);
         outcome(&machine, e, &stop, notes)
@@ -160,34 +164,11 @@ fn outcome(
 ) -> Result<Outcome, Failed> {
     check_progress(machine)?;
     Ok(Outcome {
-        sysfs: machine.queue_state(blklab_block::Queue::shows),
+        sysfs: crate::told::sysfs(machine),
         cgroups: cgroup_uses(machine, e),
         end: machine.now(),
         interrupted: stop.load(Ordering::Relaxed),
         notes,
         ..Outcome::default()
     })
-}
-
-impl Sim {
-    /// Runs recorded processes, which need not be those of a file, on the stack of an
-    /// experiment.
-    ///
-    /// # Errors
-    /// If the experiment is not possible, or the run fails.
-    pub fn run_recorded(
-        &self,
-        e: &Experiment,
-        replay: &Replay,
-        trace: Box<dyn TraceSink>,
-        stop: Arc<AtomicBool>,
-    ) -> Result<Outcome, Error> {
-        self.survey(e)?;
-        let made = self.known(e);
-        let sinks = Sinks::of_events(trace);
-        let machine = machine_with(e, self.parts(&made), sinks, Arc::clone(&stop))?;
-        spawn_recorded(&machine, e, replay)?;
-        machine.run(Time::MAX);
-        Ok(outcome(&machine, e, &stop, left_out(e, replay)?)?)
-    }
 }

@@ -5,7 +5,7 @@ use crate::surroundings::RealSurroundings;
 use blklab_experiment::{Experiment, Workload};
 use blklab_fio::error::JobFileError;
 use blklab_fio::job::Job;
-use blklab_fio::option::{ENGINES, EngineSpec, Queueing};
+use blklab_fio::option::Queueing;
 use blklab_fio::parse::{JobFile, ParseOptions, parse};
 use blklab_fio::release::Release;
 use blklab_fiostat::{LogKind, log_file_name};
@@ -148,15 +148,9 @@ impl JobText {
         Ok(wanted.map(|(job, scheduler)| (scheduler, job.place_of(&["ioscheduler"]))))
     }
 
-    /// Refuses jobs that nothing can run, and returns the logs that they write.
-    pub(crate) fn check(&self) -> Result<Vec<JobLog>, Error> {
-        let mut logs = Vec::new();
-        for job in &self.jobs.jobs {
-            check_engine(job).map_err(|err| err.at(job.place_of(&["ioengine"])))?;
-            check_ranges(job)?;
-            logs.extend(logs_of(job));
-        }
-        Ok(logs)
+    /// The logs that the jobs write.
+    pub(crate) fn logs(&self) -> Vec<JobLog> {
+        self.jobs.jobs.iter().flat_map(logs_of).collect()
     }
 }
 
@@ -266,66 +260,4 @@ fn logs_of(job: &Job) -> Vec<JobLog> {
     let iolog = job.settings.write_iolog.iter();
     let iolog = iolog.map(|name| log("write_iolog", name.clone()));
     logs.chain(iolog).collect()
-}
-
-fn check_engine(job: &Job) -> Result<(), Error> {
-    let name = job.settings.ioengine.as_str();
-    let simulated = |e: &&EngineSpec| e.is_simulated();
-    let valid: Vec<&str> = ENGINES.iter().filter(simulated).map(|e| e.name).collect();
-    match job.engine() {
-        Some(e) if simulated(&e) => Ok(()),
-        Some(_) => Err(Error::new(format!(
-            "job '{}': ioengine={name} is not simulated; those that are: {}",
-            job.name,
-            valid.join(", ")
-        ))),
-        None => Err(Error::new(format!(
-            "job '{}': ioengine: {}",
-            job.name,
-            no_such("engine", name, &valid)
-        ))),
-    }
-}
-
-/// Largest `iodepth`: a request record is kept for each.
-const IODEPTH_MAX: u32 = 1 << 20;
-/// Most threads of a job with `io_submit_mode=offload`.
-const WORKERS_MAX: u32 = 4096;
-/// Longest time of an option: 100 years, well within 64 bits of nanoseconds.
-const TIME_MAX_US: u64 = 100 * 365 * 86_400 * 1_000_000;
-
-fn check_ranges(job: &Job) -> Result<(), Error> {
-    let s = &job.settings;
-    let refuse = |option: &str, what: String| {
-        let what = format!("job '{}': {option}{what}", job.name);
-        Err(Error::new(what).at(job.place_of(&[option])))
-    };
-    if s.iodepth > IODEPTH_MAX {
-        return refuse("iodepth", format!("={}: at most {IODEPTH_MAX}", s.iodepth));
-    }
-    if s.offload && s.iodepth > WORKERS_MAX {
-        let what = format!(
-            "={}: at most {WORKERS_MAX} with io_submit_mode=offload, which has a thread for each",
-            s.iodepth
-        );
-        return refuse("iodepth", what);
-    }
-    let times = [
-        ("startdelay", job.start_delay_us),
-        ("runtime", s.runtime_us),
-        ("ramp_time", s.ramp_time_us),
-        ("latency_target", s.latency_target_us),
-        ("latency_window", s.latency_window_us),
-        (
-            "max_latency",
-            s.max_latency_us.iter().copied().max().unwrap_or(0),
-        ),
-    ];
-    match times.iter().find(|(_, us)| *us > TIME_MAX_US) {
-        None => Ok(()),
-        Some((option, us)) => {
-            let (s, max) = (us / 1_000_000, TIME_MAX_US / 1_000_000);
-            refuse(option, format!(" of {s} s: at most {max} s, 100 years"))
-        }
-    }
 }

@@ -13,6 +13,7 @@
 //! find where it runs them, tries a plan out, and runs it; the results it gives
 //! are types of this crate, and none of them belongs to it.
 
+pub mod files;
 mod jobs;
 pub mod memory;
 mod outcome;
@@ -24,9 +25,9 @@ mod site;
 mod surroundings;
 
 pub use jobs::{JobLog, JobText, job_file_of, log_name};
-pub use outcome::{CgroupUse, FIO_PID, Figure, JobResult, Outcome};
+pub use outcome::{CgroupUse, Figure, JobResult, Outcome};
 pub use plan::{Needs, Plan, Planner, Target, Work};
 pub use replay::Replay;
-pub use report::{EPOCH_MS, job_info, stat_options};
+pub use report::{job_info, stat_options};
 pub use site::{Failed, Sinks, Site};
 pub use surroundings::RealSurroundings;

@@ -4,10 +4,7 @@
 use blklab_fio::job::Job;
 use blklab_fio::run::Failure;
 use blklab_fiostat::{JobLogs, ThreadStat};
-use blklab_types::{Span, Time};
-
-/// Pid of the fio process itself; its jobs follow.
-pub const FIO_PID: u32 = 1000;
+use blklab_types::{Pid, Span, Time};
 
 /// What came out of a run, beside its events.
 #[derive(Debug, Default)]
@@ -15,7 +12,7 @@ pub struct Outcome {
     /// fio jobs in thread order; empty for explicit processes.
     pub jobs: Vec<JobResult>,
     /// Read-only files of the scheduler in sysfs at the end: name and text.
-    pub sysfs: Vec<(&'static str, String)>,
+    pub sysfs: Vec<(String, String)>,
     /// What limits of control groups did; empty if no group has any.
     pub cgroups: Vec<CgroupUse>,
     /// When the run ended.
@@ -29,6 +26,8 @@ pub struct Outcome {
 /// A job's result.
 #[derive(Debug)]
 pub struct JobResult {
+    /// Its process.
+    pub pid: Pid,
     /// The job.
     pub job: Job,
     /// Its statistics.
@@ -59,7 +58,7 @@ pub struct Figure {
     /// What it is about: `create`, `read`.
     pub name: String,
     /// Unit: `MiB/s`, `s`.
-    pub unit: &'static str,
+    pub unit: String,
     /// Number of operations that it is the mean of.
     pub count: usize,
     /// The value.

@@ -6,26 +6,38 @@ use crate::memory::{self, Estimate};
 use crate::outcome::Outcome;
 use crate::replay::{Replay, TraceKey, TraceText};
 use crate::site::{Failed, Sinks, Site};
-use blklab_experiment::{Experiment, Workload};
+use blklab_experiment::{Catalogue, Experiment, Workload};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
-use blklab_types::Error;
+use blklab_types::{Error, ErrorKind, no_such};
 use std::borrow::Borrow;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Something that runs experiments: a simulation, or a machine with a kernel.
-pub trait Target: Sync {
+pub trait Target: Send + Sync {
     /// Its name.
     fn name(&self) -> &'static str;
+
+    /// What experiments for it choose from.
+    fn catalogue(&self) -> Catalogue;
 
     /// Refuses an experiment that it cannot run, and says what its jobs find.
     ///
     /// # Errors
     /// The first thing that is wrong.
     fn survey(&self, e: &Experiment) -> Result<Site, Error>;
+
+    /// Refuses jobs of kinds that it does not run, before anything is made of them.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    fn check_jobs(&self, _: &Experiment, _: &JobFile) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The memory that it takes to run an experiment, at most.
     fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate;
@@ -42,7 +54,7 @@ pub trait Target: Sync {
     ///
     /// # Errors
     /// If the target fails; the plan is not the reason.
-    fn run(&self, plan: &Plan<'_>, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed>;
+    fn run(&self, plan: &Plan, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed>;
 }
 
 /// What an experiment has its machine do, once read.
@@ -56,10 +68,11 @@ pub enum Work<'a> {
     Trace(&'a Replay),
 }
 
-/// Makes plans for a target. Experiments of a matrix whose jobs are the same
+/// Makes plans for targets. Experiments of a matrix whose jobs are the same
 /// share them.
-pub struct Planner<'t> {
-    target: &'t dyn Target,
+pub struct Planner {
+    /// An experiment that names none runs on the first.
+    targets: Vec<Arc<dyn Target>>,
     /// Job files parsed so far, and what they depend on.
     parsed: Mutex<Vec<(JobKey, Arc<JobText>)>>,
     /// Traces read so far, and what they were read as.
@@ -79,8 +92,8 @@ pub struct Needs {
 
 /// An experiment whose job file is parsed, whose disk is known, and which was
 /// checked.
-pub struct Plan<'t> {
-    target: &'t dyn Target,
+pub struct Plan {
+    target: Arc<dyn Target>,
     experiment: Experiment,
     jobs: Option<Arc<JobText>>,
     ranges: Vec<Ranges>,
@@ -90,14 +103,52 @@ pub struct Plan<'t> {
     notes: Vec<String>,
 }
 
-impl<'t> Planner<'t> {
+impl fmt::Debug for Planner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.targets.iter().map(|t| t.name());
+        f.debug_list().entries(names).finish()
+    }
+}
+
+impl Planner {
     /// A planner for a target.
-    pub fn new(target: &'t dyn Target) -> Planner<'t> {
+    pub fn new(target: impl Target + 'static) -> Planner {
+        Planner::for_targets(vec![Arc::new(target)])
+    }
+
+    /// A planner for several targets. An experiment that names none runs on the first.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn for_targets(targets: Vec<Arc<dyn Target>>) -> Planner {
+        assert!(!targets.is_empty(), "a planner has a target");
         Planner {
-            target,
+            targets,
             parsed: Mutex::default(),
             traces: Mutex::default(),
         }
+    }
+
+    /// What experiments choose from: the catalogue of the first target.
+    pub fn catalogue(&self) -> Catalogue {
+        self.targets[0].catalogue()
+    }
+
+    /// The target of an experiment.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn target(&self, e: &Experiment) -> Result<&Arc<dyn Target>, Error> {
+        if e.target.is_empty() {
+            return Ok(&self.targets[0]);
+        }
+        let found = self.targets.iter().find(|t| t.name() == e.target);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = self.targets.iter().map(|t| t.name()).collect();
+            Error::new(no_such("target", &e.target, &names))
+                .of_kind(ErrorKind::UnknownName)
+                .about("target")
+        })
     }
 
     /// The jobs of an experiment, parsed once; none if it has no fio jobs.
@@ -139,30 +190,51 @@ impl<'t> Planner<'t> {
     /// # Errors
     /// If the target cannot run it.
     pub fn survey(&self, e: &Experiment) -> Result<Site, Error> {
-        self.target.survey(e)
+        self.target(e)?.survey(e)
     }
 
     /// The memory that it takes to run an experiment, at most.
-    pub fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate {
-        self.target.memory(e, work, site)
+    ///
+    /// # Errors
+    /// If there is no such target.
+    pub fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Result<Estimate, Error> {
+        Ok(self.target(e)?.memory(e, work, site))
     }
 
     /// Checks everything about an experiment that can be wrong before it runs.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn plan(&self, e: &Experiment) -> Result<Plan<'t>, Error> {
+    pub fn plan(&self, e: &Experiment) -> Result<Plan, Error> {
         let site = self.survey(e).map_err(|err| e.locate(err))?;
         self.plan_at(e, site)
+    }
+
+    /// Checks an experiment on whose stack recorded processes run, which need not be those
+    /// of a file; its own workload is left out.
+    ///
+    /// # Errors
+    /// If the target cannot run it.
+    pub fn plan_recorded(&self, e: &Experiment, replay: Replay) -> Result<Plan, Error> {
+        Ok(Plan {
+            target: Arc::clone(self.target(e)?),
+            experiment: e.clone(),
+            jobs: None,
+            ranges: Vec::new(),
+            replay: Some(replay),
+            needs: Needs::default(),
+            notes: Vec::new(),
+            site: self.survey(e)?,
+        })
     }
 
     /// Checks an experiment that was surveyed.
     ///
     /// # Errors
     /// The first thing that is wrong with its jobs.
-    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan<'t>, Error> {
+    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan, Error> {
         let mut plan = Plan {
-            target: self.target,
+            target: Arc::clone(self.target(e)?),
             experiment: e.clone(),
             jobs: None,
             ranges: Vec::new(),
@@ -206,10 +278,11 @@ impl<'t> Planner<'t> {
     }
 }
 
-impl<'t> Plan<'t> {
+impl Plan {
     fn add_jobs(&mut self, text: &JobText) -> Result<(), Error> {
         self.needs.read.extend(text.read.iter().cloned());
-        self.needs.logs = text.check()?;
+        self.target.check_jobs(&self.experiment, &text.jobs)?;
+        self.needs.logs = text.logs();
         let e = self.experiment.with_cgroups_of(&text.jobs.jobs)?;
         self.take_memory(&e, Work::Jobs(&text.jobs))?;
         self.ranges = self.target.rehearse(&self.experiment, &text.jobs)?;

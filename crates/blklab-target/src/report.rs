@@ -42,17 +42,13 @@ fn ioprios(job: &Job) -> Vec<u16> {
     all
 }
 
-/// Milliseconds from 1970 to midnight of 1 January 2009: virtual time has no
-/// date, so it is counted from there, and a run's text is the same at any hour.
-pub const EPOCH_MS: u64 = 1_230_768_000_000;
-
 /// What is added to the times of a job's logs: when it started, by the clock that
 /// it asks for.
-fn log_epoch_ms(r: &Reporting<'_>, start: Time) -> u64 {
+fn log_epoch_ms(r: &Reporting<'_>, start: Time, epoch_ms: u64) -> u64 {
     let alternate = r.flag("log_alternate_epoch", false);
     let realtime = r.number("log_alternate_epoch_clock_id").unwrap_or(0) == 0;
     if r.flag("log_unix_epoch", false) || (alternate && realtime) {
-        EPOCH_MS + start.0 / 1_000_000
+        epoch_ms + start.0 / 1_000_000
     } else if alternate {
         start.0 / 1_000_000
     } else {
@@ -60,8 +56,9 @@ fn log_epoch_ms(r: &Reporting<'_>, start: Time) -> u64 {
     }
 }
 
-/// What to record of a job that starts then.
-pub fn stat_options(job: &Job, start: Time) -> StatOptions {
+/// What to record of a job that starts then, by a clock that begins so many milliseconds
+/// after 1970.
+pub fn stat_options(job: &Job, start: Time, epoch_ms: u64) -> StatOptions {
     let r = Reporting(job);
     let reduce = r.flag("gtod_reduce", false);
     StatOptions {
@@ -89,7 +86,7 @@ pub fn stat_options(job: &Job, start: Time) -> StatOptions {
             offset: r.flag("log_offset", false),
             prio: r.flag("log_prio", false),
             issue_time: false,
-            epoch_ms: log_epoch_ms(&r, start),
+            epoch_ms: log_epoch_ms(&r, start, epoch_ms),
             hist_ms: r.number("log_hist_msec").unwrap_or(0),
             hist_coarseness: r.number("log_hist_coarseness").unwrap_or(0) as u32,
         },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a target says, gets and fails with.
 
+use crate::files::is_device;
 use blklab_fio::range::FileState;
 use blklab_trace::truth::TruthSink;
 use blklab_trace::{CounterSink, TraceSink};
@@ -19,12 +20,16 @@ pub struct Site {
     /// Files that describe the disk: names and texts, in the order in which
     /// they were read.
     pub described_in: Vec<(String, String)>,
+    /// Processors that may appear in events.
+    pub nr_cpus: u16,
+    /// Milliseconds from 1970 to the beginning of its clock, from which events count.
+    pub epoch_ms: u64,
 }
 
 impl Site {
     /// What a job finds under a name, before any job has made a file.
     pub fn file_state(&self, name: &str) -> FileState {
-        if name.starts_with("/dev/") {
+        if is_device(name) {
             FileState::Device(self.disk_bytes)
         } else {
             FileState::Missing

@@ -11,9 +11,7 @@ use crate::stage::{TRUSTED, off, rows};
 use blklab_analysis::findings::{Context, Report};
 use blklab_experiment::Experiment;
 use blklab_infer::{Collector, Recorded};
-use blklab_sched::Schedulers;
-use blklab_sim::Sim;
-use blklab_target::{Planner, Sinks, Target as _};
+use blklab_target::{Planner, Sinks};
 use blklab_trace::Actions;
 use blklab_types::Dev;
 use std::cell::RefCell;
@@ -30,8 +28,8 @@ pub struct OwnRun<'a> {
     pub context: &'a Context,
     /// What was found.
     pub report: &'a Report,
-    /// The schedulers that there are.
-    pub schedulers: Schedulers,
+    /// Who plans runs of it.
+    pub planner: &'a Planner,
     /// Whether it is a run of this process: another one would do the same to the event. That of
     /// a run directory may be of another version.
     pub is_new: bool,
@@ -40,7 +38,6 @@ pub struct OwnRun<'a> {
 /// An experiment that ran, and can run again with changes.
 pub struct Rerun<'a> {
     known: OwnRun<'a>,
-    sim: Sim,
     recorded: Recorded,
     before: Vec<Figures>,
     /// How far a run without a change is from the recording: 1 if it is the same.
@@ -59,13 +56,11 @@ impl<'a> Rerun<'a> {
         known: OwnRun<'a>,
         stop: Arc<AtomicBool>,
     ) -> Result<Rerun<'a>, String> {
-        let sim = Sim::with(known.schedulers);
-        let dev = device(&sim, known.experiment)?;
+        let dev = device(known.planner, known.experiment)?;
         let recorded = collector.finish(Actions::ALL, Some(dev));
         let recorded = recorded.map_err(|e| e.to_string())?;
         let mut rerun = Rerun {
             known,
-            sim,
             recorded,
             before: Vec::new(),
             off: 1.0,
@@ -85,8 +80,7 @@ impl<'a> Rerun<'a> {
 
     /// What processes get.
     fn run(&self, e: &Experiment) -> Result<Vec<Figures>, String> {
-        let planner = Planner::new(&self.sim);
-        let plan = planner.plan(e).map_err(|e| e.to_string())?;
+        let plan = self.known.planner.plan(e).map_err(|e| e.to_string())?;
         let collector = Rc::new(RefCell::new(Collector::default()));
         let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
         let outcome = plan.run(sinks, Arc::clone(&self.stop));
@@ -156,8 +150,8 @@ impl<'a> Rerun<'a> {
 }
 
 /// The device that processes use: the array, if there is one.
-fn device(sim: &Sim, e: &Experiment) -> Result<Dev, String> {
-    let site = sim.survey(e).map_err(|e| e.to_string())?;
+fn device(planner: &Planner, e: &Experiment) -> Result<Dev, String> {
+    let site = planner.survey(e).map_err(|e| e.to_string())?;
     let used = site.devices.first();
     used.map(|(dev, _)| *dev)
         .ok_or_else(|| "it has no device".to_owned())

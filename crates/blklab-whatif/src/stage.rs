@@ -12,8 +12,7 @@ use blklab_experiment::{DeviceSpec, Experiment, Timing, Workload};
 use blklab_explain::{DiskSurvey, Stack, Survey};
 use blklab_infer::{Collector, Recorded};
 use blklab_sched::Schedulers;
-use blklab_sim::Sim;
-use blklab_target::Replay;
+use blklab_target::{Planner, Replay, Sinks};
 use blklab_trace::Actions;
 use blklab_types::{Pid, Span};
 use std::cell::RefCell;
@@ -52,12 +51,13 @@ pub struct Known<'a> {
     pub report: &'a Report,
     /// The schedulers that there are.
     pub schedulers: Schedulers,
+    /// Who plans runs of the rebuilt machine.
+    pub planner: &'a Planner,
 }
 
 /// The recorded machine and its processes.
 pub struct Stage<'a> {
     known: Known<'a>,
-    sim: Sim,
     experiment: Experiment,
     recorded: Recorded,
     limited: Option<Pid>,
@@ -122,7 +122,6 @@ impl<'a> Stage<'a> {
         recorded.commands = Vec::new();
         let mut stage = Stage {
             known,
-            sim: Sim::with(known.schedulers),
             experiment,
             recorded,
             limited,
@@ -188,11 +187,11 @@ impl<'a> Stage<'a> {
     ) -> Result<Vec<Figures>, String> {
         let collector = Rc::new(RefCell::new(Collector::default()));
         let replay = Replay::for_recorded_time(Arc::new(recorded.clone()), timing);
-        let sink = Box::new(Rc::clone(&collector));
-        let outcome = self
-            .sim
-            .run_recorded(e, &replay, sink, Arc::clone(&self.stop));
-        let outcome = outcome.map_err(|e| e.to_string())?;
+        let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
+        let plan = self.known.planner.plan_recorded(e, replay);
+        let plan = plan.map_err(|e| e.to_string())?;
+        let outcome = plan.run(sinks, Arc::clone(&self.stop));
+        let outcome = outcome.map_err(|failed| failed.0)?;
         if outcome.interrupted {
             return Err("interrupted".to_owned());
         }

@@ -44,8 +44,8 @@ fn two_jobs(bencher: divan::Bencher<'_, '_>, (kernel, scheduler): (&str, &str)) 
     bencher
         .counter(ItemsCount::new(2 * IOS_PER_JOB))
         .bench_local(|| {
-            let sim = Sim::default();
-            let plan = Planner::new(&sim).plan(&e).expect("a plan");
+            let planner = Planner::new(Sim::default());
+            let plan = planner.plan(&e).expect("a plan");
             let output = run(&plan, &RunOptions::default()).expect("a run");
             assert_eq!(output.stats.all.q2c.count(), 2 * IOS_PER_JOB);
         });

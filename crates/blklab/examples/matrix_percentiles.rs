@@ -41,9 +41,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Overrides::default()
     };
     // Every combination, repetitions innermost.
-    let sim = Sim::default();
-    let planner = Planner::new(&sim);
-    let experiment = Experiment::new("mixed", workload, &sim.catalogue());
+    let planner = Planner::new(Sim::default());
+    let experiment = Experiment::new("mixed", workload, &planner.catalogue());
     let cells = expand(&[experiment], &overrides, &planner)?;
     let plans = plans(&cells, &overrides, &planner)?;
     let outputs = map(&plans, cores(), |plan| run(plan, &RunOptions::default()));

@@ -19,12 +19,12 @@ fn main() -> Result<(), Error> {
 /// Runs one job file.
 pub(crate) fn run_file(job: &Path) -> Result<(), Error> {
     // A job file alone runs on blklab's default kernel, scheduler and device.
-    let sim = Sim::default();
-    let mut experiment = load(job, &sim.catalogue())?;
+    let planner = Planner::new(Sim::default());
+    let mut experiment = load(job, &planner.catalogue())?;
     experiment.choose_kernel("6.1".parse()?);
     experiment.choose_scheduler("mq-deadline")?;
     experiment.set("queue_depth", "32")?;
-    let plan = Planner::new(&sim).plan(&experiment)?;
+    let plan = planner.plan(&experiment)?;
     let output = run(&plan, &RunOptions::default())?;
 
     for row in job_rows(&output) {

@@ -64,12 +64,12 @@ pub(crate) fn main() -> Result<(), Error> {
             name: "reader.fio".to_owned(),
             text: JOB.to_owned(),
         };
-        let sim = Sim::with(Schedulers::with(&LIFO));
-        let mut experiment = Experiment::new("lifo", workload, &sim.catalogue());
+        let planner = Planner::new(Sim::with(Schedulers::with(&LIFO)));
+        let mut experiment = Experiment::new("lifo", workload, &planner.catalogue());
         experiment.choose_kernel("6.1".parse()?);
         experiment.choose_scheduler(scheduler)?;
         experiment.set("queue_depth", "1")?;
-        let plan = Planner::new(&sim).plan(&experiment)?;
+        let plan = planner.plan(&experiment)?;
         let output = run(&plan, &RunOptions::default())?;
         let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
         let value = |key: &str| {

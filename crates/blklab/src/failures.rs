@@ -5,7 +5,7 @@
 use crate::run::RunOutput;
 use blklab_fio::errno;
 use blklab_fio::run::{Cause, FailedIo, Failure, IoOp};
-use blklab_target::{FIO_PID, JobResult};
+use blklab_target::JobResult;
 
 /// Most lines about one job.
 const LINES_MAX: usize = 20;
@@ -32,7 +32,7 @@ fn message(job: &JobResult, failure: &Failure) -> String {
             let (line, function) = trim_fails_at(job);
             format!(
                 "fio: pid={}, err={}/file:{line}, {}",
-                FIO_PID + job.job.thread,
+                job.pid,
                 failure.error,
                 told(function, failure.error)
             )

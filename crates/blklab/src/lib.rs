@@ -16,12 +16,12 @@
 //! # fn main() -> Result<(), blklab::Error> {
 //! let job = "[readers]\nrw=randread\ndirect=1\nsize=64m\nio_size=64k\nnumjobs=2\n";
 //! let workload = Workload::Fio { name: "readers.fio".to_owned(), text: job.to_owned() };
-//! let sim = Sim::default();
-//! let mut experiment = Experiment::new("readers", workload, &sim.catalogue());
+//! let planner = Planner::new(Sim::default());
+//! let mut experiment = Experiment::new("readers", workload, &planner.catalogue());
 //! experiment.choose_kernel("2.6.28".parse()?);
 //! experiment.choose_scheduler("cfq")?;
 //!
-//! let plan = Planner::new(&sim).plan(&experiment)?;
+//! let plan = planner.plan(&experiment)?;
 //! let output = run(&plan, &RunOptions::default())?;
 //! let reads = Numbers::new(&output.jobs, Some(Ddir::Read));
 //! assert_eq!(reads.jobs, 2);
@@ -84,6 +84,7 @@ pub mod same;
 pub mod scheduler;
 pub mod statistics;
 pub mod summary;
+pub mod targets;
 pub mod to_fio;
 mod trace_copy;
 pub mod trace_file;
@@ -106,6 +107,7 @@ pub use blklab_experiment::{
 };
 pub use blklab_fio::job::Job;
 pub use blklab_fio::parse::JobFile;
+pub use blklab_fio::range::Ranges;
 pub use blklab_fio::run::Failure;
 pub use blklab_fiostat::{Ddir, FioResult, JobLogs, ThreadStat};
 pub use blklab_formats::{FormatError, ReadCounts, TraceFile};
@@ -113,7 +115,7 @@ pub use blklab_kernel::KernelVersion;
 pub use blklab_sim::{Sim, catalogue, catalogue_with};
 pub use blklab_target::{
     CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
-    Sinks, Site, Target, memory,
+    Sinks, Site, Target, Work, memory,
 };
 pub use blklab_trace::{
     Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,

@@ -159,12 +159,12 @@ mod tests {
             name: "a.fio".into(),
             text: job.into(),
         };
-        let sim = Sim::default();
-        let mut e = Experiment::new("a", workload, &sim.catalogue());
+        let planner = Planner::new(Sim::default());
+        let mut e = Experiment::new("a", workload, &planner.catalogue());
         e.choose_kernel(kernel.parse().unwrap());
         e.choose_scheduler(scheduler).unwrap();
         e.md = md.map(|level| MdSpec::parse(&[level]).unwrap());
-        let plan = Planner::new(&sim).plan(&e).unwrap();
+        let plan = planner.plan(&e).unwrap();
         [Collect::Statistics, Collect::Totals].map(|collect| {
             let options = RunOptions {
                 collect,

@@ -264,6 +264,12 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
         .collect()
 }
 
+/// What runs experiments.
+pub fn targets() -> Vec<Entry> {
+    let all = crate::targets::TARGETS.iter();
+    all.map(|t| entry(t.name, t.summary)).collect()
+}
+
 /// Historical patches.
 pub fn patches(kernel: Option<KernelVersion>) -> Vec<Entry> {
     let all = PATCHES.iter().filter(|p| exists(kernel, p.since, p.until));

@@ -160,7 +160,7 @@ fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
 pub fn expand(
     experiments: &[Experiment],
     overrides: &Overrides,
-    planner: &Planner<'_>,
+    planner: &Planner,
 ) -> Result<Vec<Cell>, Refused> {
     check_number(experiments.len(), overrides)?;
     let mut cells: Vec<Cell> = Vec::new();
@@ -196,7 +196,7 @@ pub fn expand(
 ///
 /// # Errors
 /// If the experiment cannot run.
-pub fn survey(cell: &Cell, overrides: &Overrides, planner: &Planner<'_>) -> Result<Site, Refused> {
+pub fn survey(cell: &Cell, overrides: &Overrides, planner: &Planner) -> Result<Site, Refused> {
     let e = &cell.experiment;
     let site = planner.survey(e);
     site.map_err(|err| by_choice(err, overrides, e).located_in(e))
@@ -207,11 +207,11 @@ pub fn survey(cell: &Cell, overrides: &Overrides, planner: &Planner<'_>) -> Resu
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn plans<'t>(
+pub fn plans(
     cells: &[Cell],
     overrides: &Overrides,
-    planner: &Planner<'t>,
-) -> Result<Vec<Plan<'t>>, Refused> {
+    planner: &Planner,
+) -> Result<Vec<Plan>, Refused> {
     let sites = cells.iter().map(|cell| survey(cell, overrides, planner));
     let sites = sites.collect::<Result<Vec<Site>, _>>()?;
     let surveyed = cells.iter().zip(sites);
@@ -263,12 +263,16 @@ fn by_choice(err: Error, o: &Overrides, e: &Experiment) -> Refused {
         }
         "patches" if !o.patches.is_empty() => Choice::Patches(e.patches.join("+")),
         "seed" if o.seed.is_some() => Choice::Seed,
+        "target" => match o.settings.iter().position(|s| s.key == "target") {
+            Some(place) => Choice::Setting(place),
+            None => return err.into(),
+        },
         _ => return err.into(),
     };
     Refused::new(choice, err)
 }
 
-fn combinations(base: Cell, o: &Overrides, planner: &Planner<'_>) -> Result<Vec<Cell>, Refused> {
+fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell>, Refused> {
     let mut cells = vec![base];
     vary(&mut cells, "kernel", &o.kernels, String::clone, |e, v| {
         let version = v.parse().map_err(Error::from);
@@ -346,7 +350,7 @@ fn run_without_absent(cells: &mut [Cell]) {
 
 /// Where nothing else chose one, the job file's `ioscheduler` chooses the
 /// scheduler.
-fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner<'_>) -> Result<(), Error> {
+fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner) -> Result<(), Error> {
     if e.scheduler_chosen {
         return Ok(());
     }

@@ -41,7 +41,7 @@ impl Goal {
 
 /// How long a run is going to take, as far as its jobs tell: I/Os, or milliseconds of
 /// virtual time. Good for nothing but to compare runs; 0 for explicit processes.
-pub fn length(plan: &Plan<'_>) -> u64 {
+pub fn length(plan: &Plan) -> u64 {
     let Some(text) = plan.jobs() else { return 0 };
     let jobs = &text.jobs.jobs;
     let ios = |job: &Job| {
@@ -111,10 +111,10 @@ mod tests {
             name: "a.fio".into(),
             text: text.into(),
         };
-        let sim = Sim::default();
-        let e = Experiment::new("a", workload, &sim.catalogue());
+        let planner = Planner::new(Sim::default());
+        let e = Experiment::new("a", workload, &planner.catalogue());
         let meter = Meter::default();
-        let text = Planner::new(&sim).jobs(&e).unwrap().unwrap();
+        let text = planner.jobs(&e).unwrap().unwrap();
         meter.begin(&text.jobs.jobs);
         for action in [Action::Queue, Action::Complete] {
             meter.event(&Event {

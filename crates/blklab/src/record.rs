@@ -123,7 +123,10 @@ impl RunRecord {
             digest: format!("{:016x}", run.digest.value()),
             verified: run.verified,
             interrupted: run.interrupted,
-            sysfs: map(run.sysfs.iter().map(|(name, text)| (name, json!(text)))),
+            sysfs: map(run
+                .sysfs
+                .iter()
+                .map(|(name, text)| (name.as_str(), json!(text)))),
             cgroups: run.cgroups.iter().map(cgroup).collect(),
             notes: run.notes.clone(),
             metrics: metrics(run),

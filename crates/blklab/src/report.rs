@@ -8,7 +8,7 @@ use crate::record::RunRecord;
 use crate::run::RunOutput;
 use blklab_fio::errno;
 use blklab_fiostat::{DiskCounters, DiskUtil, FioResult, FioRun, Format, JobRecord, TerseVersion};
-use blklab_target::{EPOCH_MS, FIO_PID, JobResult, job_info, log_name};
+use blklab_target::{JobResult, job_info, log_name};
 use blklab_types::Error;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub fn fio_result(cell: &Cell, run: &RunOutput) -> FioResult {
     let jobs = run.jobs.iter().filter(is_on).map(record).collect();
     FioRun {
         version: format!("blklab-{}", env!("CARGO_PKG_VERSION")),
-        timestamp_ms: EPOCH_MS + run.end.0 / 1_000_000,
+        timestamp_ms: run.epoch_ms + run.end.0 / 1_000_000,
         elapsed_s: run.end.0.div_ceil(1_000_000_000),
         global_options: run.global_options.clone(),
         jobs,
@@ -64,7 +64,7 @@ fn reports(j: &JobResult, option: &str) -> bool {
 
 fn record(j: &JobResult) -> JobRecord {
     let depth = j.job.settings.iodepth;
-    let mut info = job_info(&j.job, FIO_PID + j.job.thread, depth);
+    let mut info = job_info(&j.job, j.pid, depth);
     let outcome = &j.outcome;
     let survives = &j.job.settings.continue_on_error;
     info.continue_on_error = survives.reads || survives.writes || survives.verify;

@@ -77,8 +77,10 @@ pub struct RunOutput {
     pub jobs: Vec<JobResult>,
     /// Options of the job file's global sections.
     pub global_options: Vec<(String, String)>,
-    /// Virtual time at the end.
+    /// Time at the end.
     pub end: Time,
+    /// Milliseconds from 1970 to the beginning of the clock that times are by.
+    pub epoch_ms: u64,
     /// Digest of the event stream.
     pub digest: Digest,
     /// What of the event stream is the same under every scheduler that does the
@@ -95,7 +97,7 @@ pub struct RunOutput {
     /// Counters of the array of them, if there is one.
     pub array: Option<DeviceUse>,
     /// Read-only files of the scheduler in sysfs at the end: name and text.
-    pub sysfs: Vec<(&'static str, String)>,
+    pub sysfs: Vec<(String, String)>,
     /// What limits of control groups did; empty if no group has any.
     pub cgroups: Vec<CgroupUse>,
     /// What a reader of the result should know.
@@ -199,7 +201,7 @@ impl TraceSink for Streams {
 /// # Errors
 /// If a trace cannot be written: then none is left behind, not even in part. Or
 /// if the target fails.
-pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Error> {
+pub fn run(plan: &Plan, options: &RunOptions) -> Result<RunOutput, Error> {
     if let (Some(meter), Some(text)) = (&options.meter, plan.jobs()) {
         meter.begin(&text.jobs.jobs);
     }
@@ -247,11 +249,11 @@ pub fn run(plan: &Plan<'_>, options: &RunOptions) -> Result<RunOutput, Error> {
     Ok(output)
 }
 
-fn open_traces(plan: &Plan<'_>, options: &RunOptions) -> Result<Vec<TraceOut>, Error> {
+fn open_traces(plan: &Plan, options: &RunOptions) -> Result<Vec<TraceOut>, Error> {
     let e = plan.experiment();
     let header = TraceHeader {
         devices: plan.site().devices.clone(),
-        nr_cpus: 1,
+        nr_cpus: plan.site().nr_cpus,
         kernel: e.kernel.to_string(),
         origin: format!(
             "blklab {} {} seed {}",
@@ -297,11 +299,12 @@ fn finish_traces(traces: Vec<TraceOut>) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl RunOutput {
-    fn new(plan: &Plan<'_>, outcome: Outcome) -> RunOutput {
+    fn new(plan: &Plan, outcome: Outcome) -> RunOutput {
         RunOutput {
             global_options: plan.jobs().map_or_else(Vec::new, |t| with_values(&t.jobs)),
             jobs: outcome.jobs,
             end: outcome.end,
+            epoch_ms: plan.site().epoch_ms,
             digest: Digest::default(),
             fingerprint: None,
             merged_queues: MergedQueues::default(),

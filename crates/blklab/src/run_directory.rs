@@ -43,7 +43,7 @@ impl Contents {
     ///
     /// # Errors
     /// If something that the experiment depends on cannot be written down.
-    pub fn new(plan: &Plan<'_>) -> Result<Contents, Error> {
+    pub fn new(plan: &Plan) -> Result<Contents, Error> {
         let mut contents = Contents::default();
         let mut e = plan.experiment().clone();
         contents.add_device(&mut e, &plan.site().described_in)?;
@@ -69,7 +69,7 @@ impl Contents {
         self.files.push((name.into(), text));
     }
 
-    fn add_job(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
+    fn add_job(&mut self, plan: &Plan) -> Result<(), Error> {
         let (Workload::Fio { .. }, Some(text)) = (&plan.experiment().workload, plan.jobs()) else {
             return Ok(());
         };

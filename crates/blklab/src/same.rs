@@ -10,7 +10,7 @@
 use crate::life_totals::{LifeTotals, Processes};
 use crate::matrix::Cell;
 use crate::run::RunOutput;
-use blklab_target::{FIO_PID, JobResult};
+use blklab_target::JobResult;
 use std::collections::BTreeMap;
 
 pub(crate) type Runs<'a> = [(&'a Cell, &'a RunOutput)];
@@ -131,7 +131,7 @@ fn merged_queues(run: &RunOutput) -> Option<String> {
     let jobs: Vec<&JobResult> = run
         .jobs
         .iter()
-        .filter(|j| merged.contains(&(FIO_PID + j.job.thread)))
+        .filter(|j| merged.contains(&j.pid))
         .collect();
     if merged.is_empty() {
         return None;

@@ -180,7 +180,7 @@ pub fn set_device(e: &mut Experiment, device: &DeviceFit) {
 ///
 /// # Errors
 /// If the target fails, or nothing was queued.
-pub fn simulate(plan: &Plan<'_>, stop: Arc<AtomicBool>) -> Result<Summary, Error> {
+pub fn simulate(plan: &Plan, stop: Arc<AtomicBool>) -> Result<Summary, Error> {
     let taker = Rc::new(RefCell::new(Taker::default()));
     let sinks = Sinks::of_events(Box::new(Rc::clone(&taker)));
     plan.run(sinks, stop)?;

@@ -25,7 +25,7 @@ impl TraceCopy {
     ///
     /// # Errors
     /// If the trace can be read only once.
-    pub(crate) fn new(plan: &Plan<'_>, spec: &mut TraceSpec) -> Result<Option<TraceCopy>, Error> {
+    pub(crate) fn new(plan: &Plan, spec: &mut TraceSpec) -> Result<Option<TraceCopy>, Error> {
         let Some(replay) = plan.replay() else {
             return Ok(None);
         };

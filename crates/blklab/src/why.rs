@@ -63,7 +63,7 @@ pub fn why_and(
 /// # Errors
 /// If the target fails.
 pub fn why_of_run<A: TraceSink + 'static>(
-    plan: &Plan<'_>,
+    plan: &Plan,
     context: Context,
     also: A,
     stop: Arc<AtomicBool>,
@@ -80,7 +80,7 @@ pub fn why_of_run<A: TraceSink + 'static>(
 /// # Errors
 /// If the target fails.
 pub fn send_run(
-    plan: &Plan<'_>,
+    plan: &Plan,
     sink: impl TraceSink + 'static,
     stop: Arc<AtomicBool>,
 ) -> Result<Outcome, Error> {

@@ -14,14 +14,14 @@ pub use blklab_fio::workload::{Limits, Line};
 ///
 /// # Errors
 /// If they cannot be parsed or take too much memory, or there is no fio job.
-pub fn jobs(planner: &Planner<'_>, e: &Experiment, site: &Site) -> Result<Arc<JobText>, Error> {
+pub fn jobs(planner: &Planner, e: &Experiment, site: &Site) -> Result<Arc<JobText>, Error> {
     let Some(text) = planner.jobs(e)? else {
         return Err(Error::new(
             "explicit processes, no fio job: their bios stand in the file itself",
         )
         .in_file(&e.file));
     };
-    let estimate = planner.memory(e, Work::Jobs(&text.jobs), site);
+    let estimate = planner.memory(e, Work::Jobs(&text.jobs), site)?;
     memory::check(&[estimate], 1).map_err(|err| err.in_file(&text.name))?;
     Ok(text)
 }

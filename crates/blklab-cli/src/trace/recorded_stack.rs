@@ -9,7 +9,7 @@ use blklab::findings::Context;
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
 use blklab::to_fio::{DeviceFit, Summary, set_device, shown_stack};
-use blklab::{Experiment, Planner, Sim, Workload, matrix};
+use blklab::{Experiment, Planner, Workload, matrix};
 
 /// What `--device` says for one that is fitted to the trace.
 const FIT: &str = "fit";
@@ -40,7 +40,7 @@ pub(super) struct Asked<'a> {
     given: Given,
     pub(super) says_something: bool,
     chosen: Chosen,
-    target: &'a Sim,
+    planner: &'a Planner,
 }
 
 enum Given {
@@ -57,8 +57,12 @@ impl<'a> Asked<'a> {
     ///
     /// # Errors
     /// The first that makes no sense.
-    pub(super) fn new(a: &ToFioArgs, target: &'a Sim, schedulers: Schedulers) -> Result<Asked<'a>> {
-        let catalogue = &target.catalogue();
+    pub(super) fn new(
+        a: &ToFioArgs,
+        planner: &'a Planner,
+        schedulers: Schedulers,
+    ) -> Result<Asked<'a>> {
+        let catalogue = &planner.catalogue();
         let run = Some(&a.file).filter(|file| !is_trace(file));
         let base = match a.stack.as_ref().or(run) {
             Some(dir) if dir.is_dir() => Some(RunDir::open(dir, catalogue)?.experiment),
@@ -131,7 +135,7 @@ impl<'a> Asked<'a> {
             given,
             says_something,
             chosen,
-            target,
+            planner,
         };
         if let Given::All(e) | Given::AllButDevice(e) = &asked.given {
             asked.with_options(e)?;
@@ -186,11 +190,11 @@ impl<'a> Asked<'a> {
             ..base.clone()
         };
         let (chosen, overrides) = (&self.chosen, &self.chosen.overrides);
-        let planner = Planner::new(self.target);
-        let cells = matrix::expand(&[base], overrides, &planner).map_err(|err| chosen.told(err))?;
+        let cells =
+            matrix::expand(&[base], overrides, self.planner).map_err(|err| chosen.told(err))?;
         let first = cells.into_iter().next();
         let first = first.expect("an experiment makes at least one cell");
-        matrix::survey(&first, overrides, &planner).map_err(|err| chosen.told(err))?;
+        matrix::survey(&first, overrides, self.planner).map_err(|err| chosen.told(err))?;
         Ok(first.experiment)
     }
 }

@@ -14,7 +14,7 @@ use blklab::to_fio::{
     Compared, DeviceFit, ExactJob, Summary, compared, exact_job, job_file, job_on,
 };
 use blklab::trace_file::FileId;
-use blklab::{Error, Experiment, Planner, Sim, TraceSpec};
+use blklab::{Error, Experiment, Planner, TraceSpec, targets};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,8 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
     if let Some(text) = &a.trace_dev {
         set_by_option(&mut spec, "--trace-dev", "device", text)?;
     }
-    let target = Sim::with(schedulers);
-    let asked = Asked::new(a, &target, schedulers)?;
+    let planner = targets::planner(schedulers);
+    let asked = Asked::new(a, &planner, schedulers)?;
     let mut input = open(&a.file)?;
     let watched = Watcher::reading(input.progress());
     let trace = blklab::to_fio::read(&mut input, &a.file, spec.dev)?;
@@ -62,7 +62,7 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
     let job_name = a.output.clone().unwrap_or_else(|| PathBuf::from("job.fio"));
     let proof = match asked.stack(&trace, schedulers)? {
         Ok(on) => {
-            let rows = proof(&target, &on.experiment, &trace, &job_name, &text);
+            let rows = proof(&planner, &on.experiment, &trace, &job_name, &text);
             match rows {
                 Ok(rows) => Ok(Proof { on, rows }),
                 // Who named no machine asked for no proof.
@@ -148,14 +148,13 @@ fn write_all(path: &Path, text: &str, exact: Option<&ExactJob>) -> Result<()> {
 
 /// Runs the job and compares.
 fn proof(
-    target: &Sim,
+    planner: &Planner,
     stack: &Experiment,
     trace: &Summary,
     name: &Path,
     text: &str,
 ) -> Result<Vec<Compared>> {
     let e = job_on(stack, &name.display().to_string(), text.to_owned());
-    let planner = Planner::new(target);
     let plan = planner.plan(&e).map_err(|err| Error {
         what: format!("the job cannot run on this stack: {}", err.what),
         ..err

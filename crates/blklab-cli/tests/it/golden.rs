@@ -37,6 +37,7 @@ fn lists() {
         "tunables",
         "devices",
         "kernels",
+        "targets",
         "patches",
         "formats",
         "engines",

@@ -22,15 +22,14 @@ fn experiment(text: &str) -> Experiment {
 }
 
 fn refused(e: &Experiment) -> String {
-    let sim = Sim::default();
-    let planner = Planner::new(&sim);
+    let planner = Planner::new(Sim::default());
     match planner.plan(e) {
         Ok(_) => panic!("it was accepted"),
         Err(err) => err.to_string(),
     }
 }
 
-fn ran(plan: &Plan<'_>) -> RunOutput {
+fn ran(plan: &Plan) -> RunOutput {
     run(plan, &RunOptions::default()).expect("a plan runs")
 }
 
@@ -129,8 +128,7 @@ fn experiments_with_one_device_share_it() {
         .expect("a disk of DiskSim");
     let device = format!("[device]\nname = 'disksim'\nfile = '{}'\n", spec.display());
     let mut e = experiment_with(&device, "[a]\nrw=randread\ndirect=1\nsize=1m\n");
-    let sim = Sim::default();
-    let planner = Planner::new(&sim);
+    let planner = Planner::new(Sim::default());
     let first = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     dir.close().expect("it can be removed");
     e.choose_scheduler("none").expect("a scheduler");
@@ -146,8 +144,7 @@ fn experiments_with_one_device_share_it() {
 #[test]
 fn jobs_are_parsed_once() {
     let mut e = experiment("[a]\nrw=randread\nsize=1m\n");
-    let sim = Sim::default();
-    let planner = Planner::new(&sim);
+    let planner = Planner::new(Sim::default());
     let jobs = |e: &Experiment| planner.jobs(e).expect("a job file").expect("jobs");
     let first = jobs(&e);
     e.choose_scheduler("bfq").expect("a scheduler");
@@ -163,10 +160,8 @@ fn a_plan_has_the_ranges_of_its_jobs() {
     let text = "[a]\nrw=read\nfilename=f\nsize=3m\n[b]\nrw=randread\nfilename=f\noffset=1m\n\
                 [c]\nrw=read\ndirect=1\nfilename=/dev/sda\noffset=4k\nsize=64k\n";
     let e = experiment(text);
-    let sim = Sim::default();
-    let plan = Planner::new(&sim)
-        .plan(&e)
-        .unwrap_or_else(|err| panic!("{err}"));
+    let planner = Planner::new(Sim::default());
+    let plan = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     let found: Vec<(u64, u64)> = plan
         .ranges()
         .iter()
@@ -180,8 +175,7 @@ fn a_plan_has_the_ranges_of_its_jobs() {
 fn processes_of_a_section_share_a_note() {
     let text = "[a]\nrw=read\ndirect=1\nnumjobs=3\nfilename=/dev/sda\noffset=90%\nsize=900g\n";
     let e = experiment(text);
-    let sim = Sim::default();
-    let planner = Planner::new(&sim);
+    let planner = Planner::new(Sim::default());
     let plan = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     let cut = |notes: &[String]| notes.iter().filter(|n| n.contains("is cut there")).count();
     assert_eq!(cut(plan.notes()), 1);

@@ -4,12 +4,17 @@
 //! Releases of the files: mm/page-writeback.c, kernel/sysctl.c; of defaults:
 //! `Features` of the page cache.
 
-use super::{Access, Form, Home, MULTI_QUEUE, Setting, Value, default_of, setting, settings};
+use super::{
+    Access, Form, Home, MULTI_QUEUE, Place, Setting, Value, default_of, setting, settings,
+};
 use blklab_kernel::{KernelVersion, Unit};
 
 const V2_6_22: KernelVersion = KernelVersion::v2_6(22);
 const V2_6_29: KernelVersion = KernelVersion::v2_6(29);
 const V2_6_30: KernelVersion = KernelVersion::v2_6(30);
+
+/// The folder of what is said of memory.
+const VM: Place = Place::Folder("/proc/sys/vm");
 
 /// A row of percent of the memory.
 const fn percent(default: i64) -> Setting {
@@ -32,28 +37,28 @@ settings! {
 
     /// memory of the machine (a size such as 2g)
     memory_bytes: u64 = setting(Unit::KiB, 8 << 20, (16 << 10, 1 << 40))
-        .named("memory").form(Form::Size).per_unit(1024)
+        .named("memory").form(Form::Size).per_unit(1024).taken_at(Place::Boot("mem"))
         .manual("memory of the machine, a size such as `2g`", "8g");
 
     /// percent of memory dirty at which writers are held back
-    dirty_ratio: u32 = percent(40).then(V2_6_22, 10).then(V2_6_30, 20);
+    dirty_ratio: u32 = percent(40).taken_at(VM).then(V2_6_22, 10).then(V2_6_30, 20);
 
     /// percent of memory dirty at which background writing starts
-    dirty_background_ratio: u32 = percent(10).then(V2_6_22, 5).then(V2_6_30, 10);
+    dirty_background_ratio: u32 = percent(10).taken_at(VM).then(V2_6_22, 5).then(V2_6_30, 10);
 
     /// bytes dirty at which writers are held back, in place of dirty_ratio
-    dirty_bytes: u64 = setting(Unit::Bytes, 0, (8192, 1 << 40)).since(V2_6_29)
+    dirty_bytes: u64 = setting(Unit::Bytes, 0, (8192, 1 << 40)).since(V2_6_29).taken_at(VM)
         .manual("bytes dirty at which writers are held back, in place of `dirty_ratio` (2.6.29)", "");
 
     /// bytes dirty at which background writing starts, in place of the ratio
-    dirty_background_bytes: u64 = setting(Unit::Bytes, 0, (1, 1 << 40)).since(V2_6_29)
+    dirty_background_bytes: u64 = setting(Unit::Bytes, 0, (1, 1 << 40)).since(V2_6_29).taken_at(VM)
         .manual("bytes dirty at which background writing starts, in place of the ratio (2.6.29)", "");
 
     /// period of periodic writing, in 1/100 s
-    dirty_writeback_centisecs: u32 = centisecs(500);
+    dirty_writeback_centisecs: u32 = centisecs(500).taken_at(VM);
 
     /// age at which periodic writing takes a file, in 1/100 s
-    dirty_expire_centisecs: u32 = centisecs(3000);
+    dirty_expire_centisecs: u32 = centisecs(3000).taken_at(VM);
 
     /// processor time of one I/O in fio and its system call
     io_cost_ns: u32 = cost_ns(1000).range(1, 1_000_000_000)
@@ -184,7 +189,7 @@ settings! {
         .manual("factor on all these times and on copying, percent", "");
 
     /// processors; with one, tasks compete for it (to 4.20: kernel threads only)
-    cpus: u32 = setting(Unit::Count, 2, (1, 4096))
+    cpus: u32 = setting(Unit::Count, 2, (1, 4096)).taken_at(Place::Boot("nr_cpus"))
         .manual("processors. With 1, from 5.0 on, tasks take turns on it; up to 4.20 kernel threads \
               wait for a task that computes. With more nobody waits for a processor; from 5.0 on \
               there are as many hardware queues, each with a software queue, as the device has, \

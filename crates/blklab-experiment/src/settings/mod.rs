@@ -16,12 +16,15 @@ pub(crate) mod cgroup;
 mod chosen;
 mod io_max;
 mod machine;
+mod place;
 mod queue;
 mod row;
+mod told;
 mod top;
 mod value;
 
 pub use machine::Vm;
+pub use place::Place;
 pub use queue::QueueSettings;
 pub use row::Setting;
 pub(crate) use top::SEED_MAX;

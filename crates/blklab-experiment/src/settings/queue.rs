@@ -6,7 +6,7 @@
 //! devices have their own. Releases: block/blk-sysfs.c and the dates in
 //! Documentation/ABI/stable/sysfs-block.
 
-use super::{Access, Form, Home, MULTI_QUEUE, Setting, Value, setting, settings};
+use super::{Access, Form, Home, MULTI_QUEUE, Place, Setting, Value, setting, settings};
 use crate::{Experiment, QueueFacts};
 use blklab_kernel::{KernelVersion, Unit};
 use blklab_types::Fetch;
@@ -43,9 +43,9 @@ const fn switch(default: i64) -> Setting {
     setting(Unit::Bool, default, (0, 1))
 }
 
-/// A row of sectors.
+/// A row of sectors of the partition.
 const fn sectors(low: i64) -> Setting {
-    setting(Unit::Sectors, 0, (low, u32::MAX as i64))
+    setting(Unit::Sectors, 0, (low, u32::MAX as i64)).taken_at(Place::Ioctl("BLKPG"))
 }
 
 /// What the queue comes to.
@@ -81,7 +81,7 @@ settings! {
              "the device's; else 512, from 5.0 on 1280, from 6.17 on 4096");
 
     /// scatter/gather segments of a request; a driver's limit (cciss 31)
-    max_segments: u32 = setting(Unit::Count, 128, (1, 65_535))
+    max_segments: u32 = setting(Unit::Count, 128, (1, 65_535)).taken_at(Place::Device)
         .effective(|e| fact(e, |q| q.max_segments))
         .manual("most segments of a request", "the device's; else 128");
 
@@ -101,6 +101,10 @@ settings! {
 
     /// commands the device takes at once (device/queue_depth)
     queue_depth: u32 = setting(Unit::Count, 31, (1, 1024)).of_driver()
+        .taken_at(Place::Driver {
+            file: "/sys/block/{disk}/device/queue_depth",
+            parameter: "virtio_blk.queue_depth",
+        })
         .effective(|e| Some(i64::from(e.queue_depth().ok()?)))
         .manual("commands that the device takes at once; in files a key of `[device]`",
              "the device's");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One row of the table of settings, and how rows are written down.
 
-use super::Home;
+use super::{Home, Place};
 use crate::{Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable, Unit, existence};
 use blklab_types::Error;
@@ -80,6 +80,8 @@ pub struct Setting {
     takes: Cow<'static, str>,
     /// Whether its text is the path of a file.
     is_path: bool,
+    /// Where a kernel takes it, if elsewhere than its home says.
+    pub(super) place: Option<Place>,
     /// The value that says what holds where the kernel does not have it.
     pub(super) without: Option<i64>,
     /// What is said of a kernel that does not have it, if more than its releases.
@@ -120,6 +122,7 @@ pub(crate) const fn setting(unit: Unit, default: i64, range: (i64, i64)) -> Sett
         also: None,
         takes: Cow::Borrowed(""),
         is_path: false,
+        place: None,
         without: None,
         elsewhere: "",
         matters: true,

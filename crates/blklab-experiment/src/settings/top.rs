@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings of the experiment as a whole.
 
-use super::{Access, Form, Home, Setting, setting};
+use super::{Access, Form, Home, Place, Setting, setting};
 use blklab_fio::release::Release;
 use blklab_kernel::Unit;
 use blklab_types::Error;
@@ -25,7 +25,18 @@ const fn text(
 }
 
 pub(super) static SETTINGS: &[Setting] = &[
+    text(
+        "target",
+        "what runs it",
+        "sim",
+        |e| e.target.clone(),
+        |e, value| {
+            value.clone_into(&mut e.target);
+            Ok(())
+        },
+    ),
     setting(Unit::Count, 250, (100, 1000))
+        .taken_at(Place::Build("CONFIG_HZ"))
         .form(Form::OneOf("kernels have", &[100, 250, 300, 1000]))
         .at(
             Home::Top,
@@ -63,5 +74,6 @@ pub(super) static SETTINGS: &[Setting] = &[
         "extents",
         |e| e.filesystem.to_string(),
         crate::Experiment::choose_filesystem,
-    ),
+    )
+    .taken_at(Place::Mount),
 ];

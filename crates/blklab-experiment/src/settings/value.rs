@@ -329,7 +329,12 @@ impl Setting {
     pub(crate) fn saved(&self, e: &Experiment) -> Option<(&'static str, Value)> {
         let row = self.row_in(e.kernel)?;
         match self.access {
-            Access::Text { get, .. } => return Some((self.name(), json!(get(e)))),
+            // Empty is what says nothing, as a file does that leaves it out.
+            Access::Text { get, .. } => {
+                return Some(get(e))
+                    .filter(|text| !text.is_empty())
+                    .map(|text| (self.name(), json!(text)));
+            }
             Access::Tunable => return Some((self.name(), json!(self.stored(e)?))),
             Access::MountOption => return Some((self.name(), json!(self.given_text(e)?))),
             Access::Param => {

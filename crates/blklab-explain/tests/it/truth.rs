@@ -87,8 +87,8 @@ fn run(e: &Experiment) -> (Vec<Event>, Vec<Known>) {
         truth: Some(Box::new(Labels(labels, Rc::clone(&known)))),
         ..Sinks::of_events(Box::new(events.clone()))
     };
-    let sim = Sim::default();
-    let plan = Planner::new(&sim).plan(e).expect("a plan");
+    let planner = Planner::new(Sim::default());
+    let plan = planner.plan(e).expect("a plan");
     plan.run(sinks, Arc::default()).expect("a run");
     let (events, known) = (events.0.take(), known.take());
     (events, known)

@@ -97,8 +97,8 @@ pub(super) fn run(id: &str, text: &str) -> Result<Ran, Error> {
         truth: Some(Box::new(Sums::new(Rc::clone(&truth)))),
         ..Sinks::of_events(Box::new(kept.clone()))
     };
-    let sim = Sim::default();
-    let plan = Planner::new(&sim).plan(&e)?;
+    let planner = Planner::new(Sim::default());
+    let plan = planner.plan(&e)?;
     let ended = plan.run(sinks, Arc::default());
     ended.map_err(|failed| Error::new(failed.to_string()))?;
     let context = blklab::why::context_of(&e)?;

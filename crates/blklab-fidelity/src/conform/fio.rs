@@ -259,8 +259,8 @@ pub fn run_fio_case(
         report.skipped = Some(err.what);
         return Ok(report);
     }
-    let sim = Sim::default();
-    let Some(text) = Planner::new(&sim).jobs(&e)? else {
+    let planner = Planner::new(Sim::default());
+    let Some(text) = planner.jobs(&e)? else {
         let what = "no fio job: a case of fio has 'job' or 'job_file'";
         return Err(e.locate(Error::new(what)));
     };
@@ -287,8 +287,8 @@ fn outcome(
         collect: Collect::Watches,
         ..RunOptions::default()
     };
-    let sim = Sim::default();
-    let output = match Planner::new(&sim).plan(e).and_then(|p| run(&p, &options)) {
+    let planner = Planner::new(Sim::default());
+    let output = match planner.plan(e).and_then(|p| run(&p, &options)) {
         Ok(output) => output,
         Err(err) => {
             report.skipped = Some(err.what);

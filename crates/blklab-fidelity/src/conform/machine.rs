@@ -350,8 +350,8 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, Error> {
         collect: Collect::Watches,
         ..RunOptions::default()
     };
-    let sim = Sim::default();
-    let output = run(&Planner::new(&sim).plan(e)?, &options)?;
+    let planner = Planner::new(Sim::default());
+    let output = run(&planner.plan(e)?, &options)?;
     if output.interrupted {
         return Err(Error::new(format!("{}: interrupted", e.id)));
     }

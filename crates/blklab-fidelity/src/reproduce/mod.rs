@@ -88,8 +88,7 @@ impl<'a> Plan<'a> {
         stop: &Arc<AtomicBool>,
         step: impl Fn() + Sync,
     ) -> Result<Reproduction, Error> {
-        let sim = Sim::default();
-        let planner = Planner::new(&sim);
+        let planner = Planner::new(Sim::default());
         let results = parallel::map(&self.cells, threads, |cell| {
             let values = run_cell(self.studies, cell, &planner, stop);
             step();
@@ -113,7 +112,7 @@ type Values = Vec<(usize, usize, f64)>;
 fn run_cell(
     studies: &[Study],
     cell: &Cell,
-    planner: &Planner<'_>,
+    planner: &Planner,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<Values>, Error> {
     if stop.load(Relaxed::Relaxed) {

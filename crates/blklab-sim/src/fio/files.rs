@@ -4,14 +4,15 @@
 use super::flow::Share;
 use super::offload::Overlaps;
 use super::program::Prepared;
+use super::refused::check_engine;
 use crate::Machine;
 use blklab_fio::job::Job;
-use blklab_fio::option::{ENGINES, EngineSpec};
-use blklab_fio::range::{FileState, Layout, Ranges, find_ranges, layouts};
+use blklab_fio::range::{Layout, Ranges};
 use blklab_fio::release::Features;
 use blklab_fio::run::JobRun;
 use blklab_fiostat::SteadyState;
 use blklab_pagecache::{FileId, PageCache};
+use blklab_target::files::{Files, Found, is_device};
 use blklab_types::Error;
 use blklab_types::SECTOR_BYTES;
 use std::collections::BTreeMap;
@@ -43,8 +44,6 @@ pub(crate) struct Plan {
 /// What will be known by one name.
 #[derive(Clone, Copy, Debug)]
 struct Named {
-    /// Size before the jobs run.
-    size_bytes: u64,
     /// Size when they have run.
     final_bytes: u64,
     device: bool,
@@ -66,11 +65,6 @@ pub(crate) fn disk_bytes(end_sector: u64) -> u64 {
     end_sector.saturating_mul(SECTOR_BYTES).min(DISK_BYTES_MAX)
 }
 
-/// Whether a name is that of the disk, not of a file on it.
-pub(super) fn is_device(name: &str) -> bool {
-    name.starts_with("/dev/")
-}
-
 /// Sets the files of all jobs up in thread order: first those that are there
 /// from the start, then the space of those that the jobs will write.
 pub(crate) fn set_up(
@@ -80,22 +74,14 @@ pub(crate) fn set_up(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Box<Plan>>, Error> {
     let disk_bytes = disk_bytes(disk_sectors);
+    let mut files = Files::new(disk_bytes);
     let mut named: BTreeMap<String, Named> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     let mut plans = Vec::with_capacity(jobs.len());
     let mut laid_out = 0_u64;
     for job in jobs {
         check_engine(&job)?;
-        let state = |name: &str| match named.get(name) {
-            _ if is_device(name) => FileState::Device(disk_bytes),
-            _ if job.is_diskless() => FileState::Unknown,
-            Some(n) => FileState::Regular(n.size_bytes),
-            None => FileState::Missing,
-        };
-        let ranges = find_ranges(&job, state).map_err(|e| {
-            let e = e.what.trim_start_matches(&format!("{}: ", job.name));
-            Error::new(format!("job '{}': {e}", job.name)).at(&job.place)
-        })?;
+        let Found { ranges, layouts } = files.find(&job)?;
         let write_first = Features::of(job.release).writes_files_first;
         let mut to_write = Vec::new();
         if !job.is_diskless() {
@@ -103,7 +89,6 @@ pub(crate) fn set_up(
                 let n = named.entry(name.clone()).or_insert_with(|| {
                     order.push(name.clone());
                     Named {
-                        size_bytes: 0,
                         final_bytes: 0,
                         device: is_device(name),
                         written_first: false,
@@ -116,17 +101,15 @@ pub(crate) fn set_up(
                     n.job = plans.len();
                 }
             }
-            for layout in layouts(&job, &ranges) {
-                let name = &job.files[layout.file as usize];
-                if let Some(n) = named.get_mut(name) {
-                    if write_first {
-                        n.written_first = true;
-                        to_write.push(layout);
-                    } else {
-                        laid_out += layout.size_bytes().saturating_sub(n.size_bytes);
-                    }
-                    n.size_bytes = layout.size_bytes();
+            for (layout, growth) in layouts {
+                if !write_first {
+                    laid_out += growth;
+                    continue;
                 }
+                if let Some(n) = named.get_mut(&job.files[layout.file as usize]) {
+                    n.written_first = true;
+                }
+                to_write.push(layout);
             }
         }
         let run = JobRun::new(job.clone(), &ranges)
@@ -144,7 +127,7 @@ pub(crate) fn set_up(
             overlaps: Overlaps::default(),
         }));
     }
-    create(cache, &mut named, &order, disk_bytes, &plans)?;
+    create(cache, &mut named, &order, &files, disk_bytes, &plans)?;
     if !cache.sets_space_aside() {
         if laid_out > 0 {
             notes.push(format!(
@@ -173,29 +156,11 @@ pub(crate) fn set_up(
     Ok(plans)
 }
 
-fn check_engine(job: &Job) -> Result<(), Error> {
-    let simulated = job.engine().is_some_and(EngineSpec::is_simulated);
-    if simulated {
-        return Ok(());
-    }
-    let valid: Vec<&str> = ENGINES
-        .iter()
-        .filter(|e| e.is_simulated())
-        .map(|e| e.name)
-        .collect();
-    let what = format!(
-        "job '{}': engine '{}' is not simulated; those that are: {}",
-        job.name,
-        job.settings.ioengine,
-        valid.join(", ")
-    );
-    Err(Error::new(what).at(job.place_of(&["ioengine"])))
-}
-
 fn create(
     cache: &PageCache<Machine>,
     named: &mut BTreeMap<String, Named>,
     order: &[String],
+    files: &Files,
     disk_bytes: u64,
     plans: &[Box<Plan>],
 ) -> Result<(), Error> {
@@ -211,16 +176,17 @@ fn create(
             let Some(n) = named.get_mut(name) else {
                 continue;
             };
-            let there = n.size_bytes > 0 || n.device;
+            let size_bytes = files.size_bytes(name);
+            let there = size_bytes > 0 || n.device;
             if there_from_the_start.is_some_and(|wanted| wanted != there) {
                 continue;
             }
             let made = if n.device {
                 Ok(cache.create_raw(0, disk_bytes))
-            } else if n.size_bytes > 0 && !n.written_first {
-                cache.create_laid_out(n.size_bytes.max(n.final_bytes))
+            } else if size_bytes > 0 && !n.written_first {
+                cache.create_laid_out(size_bytes.max(n.final_bytes))
             } else {
-                let final_bytes = n.final_bytes.max(n.size_bytes);
+                let final_bytes = n.final_bytes.max(size_bytes);
                 cache.create_empty((final_bytes > 0).then_some(final_bytes))
             };
             n.id = Some(made.map_err(|e| {

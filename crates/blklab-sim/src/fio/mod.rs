@@ -23,14 +23,15 @@ mod offload;
 mod program;
 mod recorder;
 mod recording;
+mod refused;
 mod start;
 mod steady;
 mod trims;
 
 use crate::build::{Parts, machine_with};
 use crate::device::build_device;
+use crate::told::FIO_PID;
 use crate::{Machine, cgroup_uses, check_progress};
-use blklab_block::Queue;
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
@@ -40,9 +41,11 @@ use blklab_fs::Filesystem;
 use blklab_kernel::KernelVersion;
 use blklab_pagecache::{Config, Features, PageCache};
 use blklab_sched::Schedulers;
-use blklab_target::{FIO_PID, Failed, JobResult, Outcome, Sinks};
+use blklab_target::{Failed, JobResult, Outcome, Sinks};
 use blklab_types::Error;
 use blklab_types::{IoPrio, PAGE_SECTORS, Time};
+pub(crate) use refused::check_jobs;
+
 use call::CallCost;
 use control::control;
 use first::FirstCost;
@@ -291,7 +294,7 @@ impl Ready {
         Ok(Outcome {
             interrupted: stopped && !(all_ended && jobs.len() == nr_jobs),
             jobs,
-            sysfs: m.queue_state(Queue::shows),
+            sysfs: crate::told::sysfs(&m),
             cgroups: cgroup_uses(&m, &e),
             end,
             notes,

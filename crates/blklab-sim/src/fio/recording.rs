@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is kept of a job while it runs: statistics as fio keeps them.
 
+use crate::told::{EPOCH_MS, FIO_PID};
 use blklab_fio::job::Job;
 use blklab_fio::run::{Failure, IoOp, Outcome};
 use blklab_fio::settings::Dir;
@@ -36,7 +37,7 @@ pub(crate) struct Recording {
 impl Recording {
     /// The record of a job that starts now.
     pub(crate) fn new(job: Rc<Job>, now: Time) -> Recording {
-        let stats = JobStats::new(stat_options(&job, now), now.0);
+        let stats = JobStats::new(stat_options(&job, now, EPOCH_MS), now.0);
         Recording {
             job,
             stats,
@@ -92,6 +93,7 @@ impl Recording {
         let (mut stat, logs) = self.stats.finish(end.0);
         stat.steady = self.steady;
         JobResult {
+            pid: FIO_PID + self.job.thread,
             job: Rc::unwrap_or_clone(self.job),
             stat,
             logs,

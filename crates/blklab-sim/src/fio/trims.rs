@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said beforehand of jobs whose trims do not reach the device.
 
-use super::files::is_device;
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use blklab_pagecache::Config;
+use blklab_target::files::is_device;
 
 /// A line for each reason why trims of some job come to nothing.
 pub(super) fn notes(e: &Experiment, jobs: &[Job], cache: &Config) -> Vec<String> {

@@ -4,7 +4,7 @@
 use blklab_experiment::{Experiment, Workload};
 use blklab_sim::Sim;
 use blklab_target::memory::{Estimate, check};
-use blklab_target::{Planner, Site, Target, Work};
+use blklab_target::{Planner, Site, Work};
 use blklab_types::SECTOR_BYTES;
 
 fn estimate(text: &str) -> Estimate {
@@ -12,16 +12,19 @@ fn estimate(text: &str) -> Estimate {
         name: "a.fio".into(),
         text: text.into(),
     };
-    let sim = Sim::default();
-    let e = Experiment::new("a", workload, &sim.catalogue());
-    let read = Planner::new(&sim).jobs(&e).expect("jobs");
+    let planner = Planner::new(Sim::default());
+    let e = Experiment::new("a", workload, &planner.catalogue());
+    let read = planner.jobs(&e).expect("jobs");
     let read = read.expect("a job file");
     let site = Site {
         disk_bytes: 500_000_000_000 / SECTOR_BYTES * SECTOR_BYTES,
         devices: Vec::new(),
         described_in: Vec::new(),
+        nr_cpus: 1,
+        epoch_ms: 0,
     };
-    sim.memory(&e, Work::Jobs(&read.jobs), &site)
+    let told = planner.memory(&e, Work::Jobs(&read.jobs), &site);
+    told.expect("a target")
 }
 
 #[test]

@@ -20,15 +20,15 @@ fn samples(scheduler: &str, seeds: std::ops::Range<u64>) -> Vec<Source> {
         name: "mixed.fio".into(),
         text: JOB.into(),
     };
-    let sim = Sim::default();
-    let mut experiment = Experiment::new("mixed", workload, &sim.catalogue());
+    let planner = Planner::new(Sim::default());
+    let mut experiment = Experiment::new("mixed", workload, &planner.catalogue());
     experiment.choose_kernel("4.19".parse().expect("a kernel"));
     experiment.choose_scheduler(scheduler).expect("of 4.19");
     experiment.set("queue_depth", "1").expect("a depth");
     let one = |seed| {
         let mut experiment = experiment.clone();
         experiment.seed = seed;
-        let plan = Planner::new(&sim).plan(&experiment).expect("a plan");
+        let plan = planner.plan(&experiment).expect("a plan");
         let output = run(&plan, &RunOptions::default()).expect("it runs");
         let cell = Cell {
             label: Vec::new(),

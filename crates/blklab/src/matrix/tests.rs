@@ -30,8 +30,7 @@ fn patch_sets(sets: &[&str]) -> Vec<PatchSet> {
 
 /// Expanded, and surveyed as whoever plans does.
 fn expand(files: &[Experiment], o: &Overrides) -> Result<Vec<Cell>, Refused> {
-    let sim = Sim::default();
-    let planner = Planner::new(&sim);
+    let planner = Planner::new(Sim::default());
     let cells = super::expand(files, o, &planner)?;
     for cell in &cells {
         survey(cell, o, &planner)?;

@@ -24,7 +24,7 @@ pub(super) enum Analysis {
 
 impl Analysis {
     /// What the options ask for.
-    pub(super) fn new(plan: &Plan<'_>, options: &RunOptions) -> Analysis {
+    pub(super) fn new(plan: &Plan, options: &RunOptions) -> Analysis {
         let watches = options.watches.iter().cloned().map(Watch::new).collect();
         let watches = Watches(watches);
         let beside = |watches| (AllStats::new(array_dev(plan)), watches);
@@ -43,7 +43,7 @@ impl Analysis {
     }
 
     /// Puts what was found into the output of a run that has ended.
-    pub(super) fn finish(mut self, plan: &Plan<'_>, output: &mut RunOutput) {
+    pub(super) fn finish(mut self, plan: &Plan, output: &mut RunOutput) {
         let at_end = self.disks_at(plan, output.end);
         let ((all, watches), digest) = match self {
             Analysis::Statistics(digest, collector) => {
@@ -71,7 +71,7 @@ impl Analysis {
 
     /// The counters of all devices at the end of the run, before lives end with the
     /// last event: the disk is busy until the run ends. None if nobody asked.
-    fn disks_at(&mut self, plan: &Plan<'_>, end: Time) -> Vec<DeviceUse> {
+    fn disks_at(&mut self, plan: &Plan, end: Time) -> Vec<DeviceUse> {
         let all = match self {
             Analysis::Statistics(_, collector) => &collector.also().0,
             Analysis::Totals(_, lives) => &lives.sink().0,
@@ -128,7 +128,7 @@ impl TraceSink for Analysis {
 }
 
 /// The array, which is the first of the devices.
-fn array_dev(plan: &Plan<'_>) -> Option<Dev> {
+fn array_dev(plan: &Plan) -> Option<Dev> {
     plan.experiment().md?;
     plan.site().devices.first().map(|(dev, _)| *dev)
 }

@@ -93,10 +93,10 @@ mod tests {
             name: "a.fio".into(),
             text: job.into(),
         };
-        let sim = Sim::default();
-        let mut e = Experiment::new("a", workload, &sim.catalogue());
+        let planner = Planner::new(Sim::default());
+        let mut e = Experiment::new("a", workload, &planner.catalogue());
         e.choose_scheduler(scheduler).unwrap();
-        run(&Planner::new(&sim).plan(&e).unwrap(), options).unwrap()
+        run(&planner.plan(&e).unwrap(), options).unwrap()
     }
 
     /// Where nothing is made of events, somebody else may read them.

@@ -7,12 +7,13 @@ use blklab::{Error, Event, Planner, Sim, Source, parse};
 /// The trace events of an experiment under SSTF.
 pub(crate) fn events(text: &str) -> Vec<Event> {
     let no_files = |name: &str| Err(Error::new(format!("{name}: not here")));
-    let sim = Sim::with(sstf::schedulers());
-    let e = parse("test", Source::Toml, text, &no_files, &sim.catalogue()).expect("an experiment");
+    let planner = Planner::new(Sim::with(sstf::schedulers()));
+    let e =
+        parse("test", Source::Toml, text, &no_files, &planner.catalogue()).expect("an experiment");
     let options = RunOptions {
         keep_events: true,
         ..RunOptions::default()
     };
-    let plan = Planner::new(&sim).plan(&e).expect("it can be run");
+    let plan = planner.plan(&e).expect("it can be run");
     run(&plan, &options).expect("it runs").events
 }

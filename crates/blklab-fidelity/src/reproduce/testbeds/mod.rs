@@ -162,8 +162,7 @@ impl<'a> Testbeds<'a> {
         journal: &Journal,
         step: impl Fn() + Sync,
     ) -> Result<TestbedOutcome, TestbedError> {
-        let sim = Sim::default();
-        let planner = Planner::new(&sim);
+        let planner = Planner::new(Sim::default());
         let results = parallel::map(&self.runs, threads, |run| {
             let done = self.run_one(run, &planner, stop, journal);
             step();
@@ -191,7 +190,7 @@ impl<'a> Testbeds<'a> {
     fn run_one(
         &self,
         run: &Run,
-        planner: &Planner<'_>,
+        planner: &Planner,
         stop: &Arc<AtomicBool>,
         journal: &Journal,
     ) -> Result<Option<super::Values>, TestbedError> {

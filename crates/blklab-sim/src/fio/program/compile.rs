@@ -431,7 +431,7 @@ impl Summary {
         });
         r.measured(Figure {
             name: self.name,
-            unit,
+            unit: unit.to_owned(),
             count,
             value,
         });

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What runs experiments: the table of targets, the one place that names them.
+
+use blklab_sched::Schedulers;
+use blklab_sim::Sim;
+use blklab_target::{Planner, Target};
+use std::sync::Arc;
+
+/// A target that can be chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct TargetInfo {
+    /// Its name: the key `target` of experiments.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Makes it, with these schedulers where it has models of them.
+    pub make: fn(Schedulers) -> Arc<dyn Target>,
+}
+
+/// All targets. An experiment that names none runs on the first.
+pub const TARGETS: &[TargetInfo] = &[TargetInfo {
+    name: "sim",
+    summary: "the models of this repository, in virtual time",
+    make: |schedulers| Arc::new(Sim::with(schedulers)),
+}];
+
+/// A planner for all targets.
+pub fn planner(schedulers: Schedulers) -> Planner {
+    Planner::for_targets(TARGETS.iter().map(|t| (t.make)(schedulers)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_called_as_their_rows_say() {
+        for info in TARGETS {
+            assert_eq!((info.make)(Schedulers::default()).name(), info.name);
+        }
+    }
+}
