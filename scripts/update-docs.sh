@@ -36,6 +36,9 @@ fidelity() {
 # Output behind `$ blklab …`, and the tables of the manual.
 BLKLAB_UPDATE_DOCS=1 cargo test -p blklab-cli -p sstf --test it -- output
 UPDATE_GOLDEN=1 cargo test -p blklab-cli --test it -- fio_options:: settings::
+# Rules of findings, and what a what-if tries of their remedies.
+UPDATE_GOLDEN=1 cargo test -p blklab-analysis --test it -- manual
+UPDATE_GOLDEN=1 cargo test -p blklab-whatif --lib -- remedy
 # What drives were measured to do beside what their models do; then the parameters of devices.
 UPDATE_TABLES=1 cargo test -p blklab-device --lib published
 UPDATE_DOCS=1 cargo test -p blklab-device --lib reference
