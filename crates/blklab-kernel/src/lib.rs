@@ -2,6 +2,7 @@
 //! Facts about Linux by version, as data: releases, tunables and patches.
 
 mod error;
+mod features;
 mod patch;
 mod scheduler;
 mod tunable;

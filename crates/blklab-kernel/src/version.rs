@@ -31,6 +31,9 @@ impl KernelVersion {
     /// Later than every release: what has no end yet.
     pub const FOREVER: KernelVersion = KernelVersion::new(u16::MAX, 0);
 
+    /// The newest release that the models know.
+    pub const NEWEST: KernelVersion = KernelVersion::new(6, 18);
+
     /// Release 2.6.`patch`.
     pub const fn v2_6(patch: u16) -> KernelVersion {
         KernelVersion {
@@ -63,6 +66,45 @@ impl KernelVersion {
     /// release.
     pub const fn since(self, major: u16, minor: u16) -> bool {
         self.major > major || (self.major == major && self.minor >= minor)
+    }
+
+    /// Whether it is `first` or a later release.
+    pub const fn is_from(self, first: KernelVersion) -> bool {
+        if first.major == 2 {
+            self.since_2_6(first.patch)
+        } else {
+            self.since(first.major, first.minor)
+        }
+    }
+
+    /// The release that a row of a table names, as 2.6.28 or 4.19.
+    ///
+    /// # Panics
+    /// If it is written otherwise, where the table is compiled.
+    pub const fn row(text: &str) -> KernelVersion {
+        let bytes = text.as_bytes();
+        let mut numbers = [0_u16; 3];
+        let mut at = 0;
+        let mut i = 0;
+        while i < bytes.len() {
+            match bytes[i] {
+                b'.' => {
+                    assert!(at < 2, "a row's release is written like 2.6.28 or 4.19");
+                    at += 1;
+                }
+                digit => {
+                    let is_digit = digit.is_ascii_digit();
+                    assert!(is_digit, "a row's release is written like 2.6.28 or 4.19");
+                    numbers[at] = numbers[at] * 10 + (digit - b'0') as u16;
+                }
+            }
+            i += 1;
+        }
+        match (numbers, at) {
+            ([2, 6, patch], 2) => KernelVersion::v2_6(patch),
+            ([major, minor, _], 1) if major > 2 => KernelVersion::new(major, minor),
+            _ => panic!("a row's release is written like 2.6.28 or 4.19"),
+        }
     }
 
     /// Whether the single-queue block layer exists (it went with 5.0).
@@ -122,12 +164,14 @@ impl FromStr for KernelVersion {
     }
 }
 
-/// All releases that models know of, oldest first: 2.6.16 to 6.18.
+/// All releases that models know of, oldest first: 2.6.16 to [`KernelVersion::NEWEST`].
 pub fn releases() -> impl Iterator<Item = KernelVersion> {
     let series = |(major, last)| (0..=last).map(move |minor| KernelVersion::new(major, minor));
     let old = (16..=39).map(KernelVersion::v2_6);
-    let numbered = [(3, 19), (4, 20), (5, 19), (6, 18)];
-    old.chain(numbered.into_iter().flat_map(series))
+    let newest = KernelVersion::NEWEST;
+    let ended = [(3, 19), (4, 20), (5, 19)];
+    let numbered = ended.into_iter().chain([(newest.major, newest.minor)]);
+    old.chain(numbered.flat_map(series))
 }
 
 /// The releases with the single-queue path, oldest first: 2.6.16 to 4.20.
@@ -264,8 +308,23 @@ mod tests {
                     [major, minor, _] => v.since(major, minor),
                 };
                 assert_eq!(since, v >= other, "{v} since {other}");
+                assert_eq!(v.is_from(other), since, "{v} from {other}");
             }
         }
+    }
+
+    #[test]
+    fn a_row_names_every_release_as_it_is_printed() {
+        for v in releases() {
+            assert_eq!(KernelVersion::row(&v.to_string()), v);
+        }
+        assert_eq!(releases().last(), Some(KernelVersion::NEWEST));
+    }
+
+    #[test]
+    #[should_panic(expected = "is written like")]
+    fn a_row_with_a_point_release_is_refused() {
+        KernelVersion::row("6.12.117");
     }
 
     const fn change(minor: u16) -> Change {

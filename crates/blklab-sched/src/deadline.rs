@@ -14,7 +14,7 @@ use crate::direction::{BATCH, READ, Starved, WRITE};
 use crate::{Build, Make, ProcessorTime, Scheduler};
 use blklab_block::sq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
-use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
+use blklab_kernel::{KernelVersion, Tunable, Unit};
 use blklab_types::{Bio, IdVec, Jiffies};
 
 /// The table entry.
@@ -91,57 +91,41 @@ const TUNABLES: &[Tunable] = &[
     },
 ];
 
-/// What changed between releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Features {
-    /// A batch goes on past gaps between requests (2.6.28).
-    batch_crosses_gaps: bool,
-    /// A batch without a next request starts at the oldest request, and every
-    /// choice of a first request resets the batch count (2.6.24). Before, it
-    /// starts at the lowest sector, and a continued sweep keeps the count.
-    restart_at_oldest: bool,
-    /// Several requests may start at the same sector (3.1). Before, the older
-    /// one is dispatched when the second arrives.
-    keeps_equal_sectors: bool,
-    /// A request expires in the very jiffy of its expiry (3.8), not after it.
-    expires_at_equality: bool,
-}
-
-impl Features {
-    fn of(v: KernelVersion) -> Features {
-        Features {
-            restart_at_oldest: v.since_2_6(24),
-            batch_crosses_gaps: v.since_2_6(28),
-            keeps_equal_sectors: v.since(3, 1),
-            expires_at_equality: v.since(3, 8),
-        }
-    }
-}
-
 const SOURCE: &str = "block/deadline-iosched.c";
 
-const CHANGES: &[Change] = &[
-    Change {
-        release: KernelVersion::v2_6(24),
-        what: "a batch without a next request starts at the oldest one, not the lowest sector",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(28),
-        what: "a batch goes on past gaps between requests",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::new(3, 1),
-        what: "several requests may start at the same sector",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::new(3, 8),
-        what: "a request expires in the very jiffy of its expiry, not after it",
-        source: SOURCE,
-    },
-];
+blklab_kernel::features! {
+    /// What changed between releases.
+    struct Features {
+        /// A batch goes on past gaps between requests (2.6.28).
+        batch_crosses_gaps: bool = false,
+        /// A batch without a next request starts at the oldest request, and every
+        /// choice of a first request resets the batch count (2.6.24). Before, it
+        /// starts at the lowest sector, and a continued sweep keeps the count.
+        restart_at_oldest: bool = false,
+        /// Several requests may start at the same sector (3.1). Before, the older
+        /// one is dispatched when the second arrives.
+        keeps_equal_sectors: bool = false,
+        /// A request expires in the very jiffy of its expiry (3.8), not after it.
+        expires_at_equality: bool = false,
+    }
+
+    /// What changed, release by release.
+    const CHANGES = {
+        "2.6.24": "a batch without a next request starts at the oldest one, not the lowest sector",
+            SOURCE => {
+            restart_at_oldest: true,
+        }
+        "2.6.28": "a batch goes on past gaps between requests", SOURCE => {
+            batch_crosses_gaps: true,
+        }
+        "3.1": "several requests may start at the same sector", SOURCE => {
+            keeps_equal_sectors: true,
+        }
+        "3.8": "a request expires in the very jiffy of its expiry, not after it", SOURCE => {
+            expires_at_equality: true,
+        }
+    };
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Settings {

@@ -6,7 +6,7 @@
 
 use crate::Build;
 use blklab_block::sq::Kick;
-use blklab_kernel::{Change, KernelVersion, Tunable, Unit};
+use blklab_kernel::{KernelVersion, Tunable, Unit};
 
 const FIRST: KernelVersion = KernelVersion::v2_6(16);
 const INT_MAX: i64 = i32::MAX as i64;
@@ -101,87 +101,55 @@ pub(super) enum SyncBy {
     Flag,
 }
 
-/// What changed between releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Features {
-    /// What makes a write sync: the flag from 2.6.18 on.
-    pub(super) sync_by: SyncBy,
-    /// Two requests that become one swap their owners if the absorbed one was
-    /// older (to 2.6.18).
-    pub(super) merge_swaps_owners: bool,
-    /// How long the wait has lasted is compared as a number of ms with limits
-    /// in jiffies (to 2.6.21).
-    pub(super) closeness_in_ms: bool,
-    /// An async batch begins at the oldest request and counts as checked for
-    /// expiry (2.6.24). Before, it goes on at the next request.
-    pub(super) writes_begin_at_oldest: bool,
-    /// A batch whose change had to wait for the device gets its time when the
-    /// device has drained (2.6.26). Before, the old batch's end stays in place
-    /// and an async batch may be over before its first request.
-    pub(super) drained_batch_gets_time: bool,
-    /// How kblockd calls the driver: in 2.6.31 `blk_run_queue` took the place
-    /// of `blk_start_queueing`, and to 2.6.18 the driver was called directly.
-    pub(super) kick: Kick,
-}
-
-impl Features {
-    pub(super) fn of(v: KernelVersion) -> Features {
-        Features {
-            sync_by: if v.since_2_6(18) {
-                SyncBy::Flag
-            } else {
-                SyncBy::Task
-            },
-            merge_swaps_owners: !v.since_2_6(19),
-            closeness_in_ms: !v.since_2_6(22),
-            writes_begin_at_oldest: v.since_2_6(24),
-            drained_batch_gets_time: v.since_2_6(26),
-            kick: if v.since_2_6(31) {
-                Kick::UnplugIfWaiting
-            } else if v.since_2_6(19) {
-                Kick::Unplug
-            } else {
-                Kick::PlugStays
-            },
-        }
-    }
-}
-
 const SOURCE: &str = "block/as-iosched.c";
 
-/// What changed from release to release.
-pub(super) const CHANGES: &[Change] = &[
-    Change {
-        release: KernelVersion::v2_6(18),
-        what: "writes are sync by their flag, not by what their task does",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(19),
-        what: "merging does not swap owners; kblockd removes the plug and calls the driver",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(22),
-        what: "the length of the wait is compared in jiffies",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(24),
-        what: "an async batch begins at the oldest request",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(26),
-        what: "a batch that had to wait for the device gets its full time",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(31),
-        what: "kblockd calls the driver only if something waits",
-        source: SOURCE,
-    },
-];
+blklab_kernel::features! {
+    /// What changed between releases.
+    pub(super) struct Features {
+        /// What makes a write sync: the flag from 2.6.18 on.
+        pub(super) sync_by: SyncBy = SyncBy::Task,
+        /// Two requests that become one swap their owners if the absorbed one was
+        /// older (to 2.6.18).
+        pub(super) merge_swaps_owners: bool = true,
+        /// How long the wait has lasted is compared as a number of ms with limits
+        /// in jiffies (to 2.6.21).
+        pub(super) closeness_in_ms: bool = true,
+        /// An async batch begins at the oldest request and counts as checked for
+        /// expiry (2.6.24). Before, it goes on at the next request.
+        pub(super) writes_begin_at_oldest: bool = false,
+        /// A batch whose change had to wait for the device gets its time when the
+        /// device has drained (2.6.26). Before, the old batch's end stays in place
+        /// and an async batch may be over before its first request.
+        pub(super) drained_batch_gets_time: bool = false,
+        /// How kblockd calls the driver: in 2.6.31 `blk_run_queue` took the place
+        /// of `blk_start_queueing`, and to 2.6.18 the driver was called directly.
+        pub(super) kick: Kick = Kick::PlugStays,
+    }
+
+    /// What changed from release to release.
+    pub(super) const CHANGES = {
+        "2.6.18": "writes are sync by their flag, not by what their task does", SOURCE => {
+            sync_by: SyncBy::Flag,
+        }
+        "2.6.19": "merging does not swap owners; kblockd removes the plug and calls the driver",
+            SOURCE => {
+            merge_swaps_owners: false,
+            kick: Kick::Unplug,
+        }
+        "2.6.22": "the length of the wait is compared in jiffies", SOURCE => {
+            closeness_in_ms: false,
+        }
+        "2.6.24": "an async batch begins at the oldest request", SOURCE => {
+            writes_begin_at_oldest: true,
+        }
+        "2.6.26": "a batch that had to wait for the device gets its full time", SOURCE => {
+            drained_batch_gets_time: true,
+        }
+        "2.6.31": "kblockd calls the driver only if something waits", SOURCE => {
+            kick: Kick::UnplugIfWaiting,
+        }
+    };
+}
 
 #[cfg(test)]
 mod tests {

@@ -180,7 +180,7 @@ impl Bfq {
         let start = b.timers.jiffies().0 as Jiffy;
         groups[GroupId::ROOT].sched.last_idle_class = start;
         let mut this = Bfq {
-            feat: Features::of(b.version, b.patches),
+            feat: Features::of(b.version).patched(b.patches),
             set,
             rotational: b.rotational,
             queues: Queues::default(),

@@ -102,7 +102,7 @@ pub(super) struct Cfq {
 
 impl Cfq {
     pub(super) fn new(b: &mut Build<'_>) -> Cfq {
-        let feat = Features::of(b.version, b.patches);
+        let feat = Features::of(b.version).patched(b.patches);
         let clock = Clock::new(feat.ns, b.hz.0);
         let name = if feat.ns {
             "idle_slice_hrtimer"

@@ -5,8 +5,6 @@
 //! 2.6.20. 2.6.19 and 2.6.21 are taken as 2.6.20, apart from what the block
 //! layer of 2.6.19 cannot do yet.
 
-use blklab_kernel::{Change, KernelVersion};
-
 /// What the sync flag of a write means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyncFlag {
@@ -57,159 +55,119 @@ pub(super) enum Preemption {
     NextInLine,
 }
 
-/// Named differences between releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Features {
-    /// What the sync flag of a write means.
-    pub(super) sync_flag: SyncFlag,
-    /// All requests of a process go to the queue of its first one (2.6.16).
-    pub(super) one_queue_per_context: bool,
-    /// The lookup of a task whose priority is unset finds any queue (2.6.17).
-    /// Before, it finds none, so each process has an async queue of its own.
-    pub(super) unset_prio_finds_any: bool,
-    /// The front-merge lookup looks into the process's own queue whatever the
-    /// direction and priority (2.6.16).
-    pub(super) front_merge_in_own_queue: bool,
-    /// Seek distances are kept (2.6.17).
-    pub(super) seek_stats: bool,
-    /// How queueing at the device turns idling off.
-    pub(super) depth_rule: DepthRule,
-    /// A seeky process is waited for exactly two ticks (2.6.17), not at most
-    /// 2 ms.
-    pub(super) seeky_idle_is_two_ticks: bool,
-    /// `max_depth` holds back queues on which CFQ does not idle (2.6.16).
-    pub(super) max_depth: bool,
-    /// A dispatch call serves one queue (to 2.6.17).
-    pub(super) one_queue_per_call: bool,
-    /// An empty active queue is kept while it has requests in flight; idling
-    /// begins at completion; queues without idling expire after every round
-    /// (2.6.18). Before, idling begins when the driver asks for more.
-    pub(super) idles_at_completion: bool,
-    /// Queues with requests in flight are served when there are no others
-    /// (2.6.17).
-    pub(super) busy_queues_serve: bool,
-    /// How a queue is put into its list.
-    pub(super) filing: Filing,
-    /// How a queue preempts.
-    pub(super) preemption: Preemption,
-    /// The position of the head is known (2.6.18); before, it is always 0.
-    pub(super) knows_head: bool,
-    /// The next request is chosen anew after every dispatch, and after a
-    /// front merge (to 2.6.18); later only if the next one itself leaves.
-    pub(super) chooses_after_dispatch: bool,
-    /// Metadata goes first (2.6.19).
-    pub(super) metadata: bool,
-    /// An async request of the process that is waited for ends the wait
-    /// (2.6.17).
-    pub(super) async_ends_wait: bool,
-    /// The idle timer is armed although no process is known (2.6.16).
-    pub(super) arms_without_context: bool,
-    /// The idle timer arms itself again while nobody else waits (to 2.6.17).
-    pub(super) idle_timer_repeats: bool,
-    /// A freed request wakes a reader and a writer if its queue holds no more
-    /// than a quarter of the pool, and batches are `queued` long (to 2.6.17).
-    pub(super) tunes_pool: bool,
-    /// A change of priority is noticed before a request is allocated (to
-    /// 2.6.18), not after.
-    pub(super) notices_prio_early: bool,
-    /// A change of priority re-files the sync queue at once (to 2.6.17), not
-    /// at its next insertion.
-    pub(super) applies_prio_at_once: bool,
-    /// The default of `slice_idle` is a second through this.
-    pub(super) idles_per_second: u32,
-}
-
-impl Features {
-    pub(super) fn of(v: KernelVersion) -> Features {
-        Features {
-            sync_flag: if v.since_2_6(20) || !v.since_2_6(18) {
-                SyncFlag::Sync
-            } else if v.since_2_6(19) {
-                SyncFlag::LateSync
-            } else {
-                SyncFlag::Ignored
-            },
-            one_queue_per_context: !v.since_2_6(17),
-            unset_prio_finds_any: v.since_2_6(17),
-            front_merge_in_own_queue: !v.since_2_6(17),
-            seek_stats: v.since_2_6(17),
-            depth_rule: if v.since_2_6(18) {
-                DepthRule::SeekyProcesses
-            } else if v.since_2_6(17) {
-                DepthRule::AllQueues
-            } else {
-                DepthRule::None
-            },
-            seeky_idle_is_two_ticks: !v.since_2_6(18),
-            max_depth: !v.since_2_6(17),
-            one_queue_per_call: !v.since_2_6(18),
-            idles_at_completion: v.since_2_6(18),
-            busy_queues_serve: v.since_2_6(17),
-            filing: if v.since_2_6(19) {
-                Filing::NewFirst
-            } else if v.since_2_6(17) {
-                Filing::ServiceBeforeLast
-            } else {
-                Filing::ServiceHead
-            },
-            preemption: if v.since_2_6(19) {
-                Preemption::NextInLine
-            } else if v.since_2_6(18) {
-                Preemption::TakesOver
-            } else {
-                Preemption::ExpiresItself
-            },
-            knows_head: v.since_2_6(18),
-            chooses_after_dispatch: !v.since_2_6(19),
-            metadata: v.since_2_6(19),
-            async_ends_wait: v.since_2_6(17),
-            arms_without_context: !v.since_2_6(17),
-            idle_timer_repeats: !v.since_2_6(18),
-            tunes_pool: !v.since_2_6(18),
-            notices_prio_early: !v.since_2_6(19),
-            applies_prio_at_once: !v.since_2_6(18),
-            idles_per_second: if v.since_2_6(18) {
-                125
-            } else if v.since_2_6(17) {
-                70
-            } else {
-                100
-            },
-        }
-    }
-}
-
 const SOURCE: &str = "block/cfq-iosched.c";
 
-/// What changed from release to release.
-pub(in crate::cfq) const CHANGES: &[Change] = &[
-    Change {
-        release: KernelVersion::v2_6(17),
-        what: "a sync and an async queue per process, async ones shared; seek distances; no \
-               max_depth",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(18),
-        what: "idling begins at completion; queues without idling expire after a round; the \
-               position of the head counts; every write is async",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(19),
-        what: "new queues before served ones, no order by time of service; metadata first",
-        source: SOURCE,
-    },
-    Change {
-        release: KernelVersion::v2_6(20),
-        what: "sync writes go to the queue of their process",
-        source: SOURCE,
-    },
-];
+blklab_kernel::features! {
+    /// Named differences between releases.
+    pub(super) struct Features {
+        /// What the sync flag of a write means.
+        pub(super) sync_flag: SyncFlag = SyncFlag::Sync,
+        /// All requests of a process go to the queue of its first one (2.6.16).
+        pub(super) one_queue_per_context: bool = true,
+        /// The lookup of a task whose priority is unset finds any queue (2.6.17).
+        /// Before, it finds none, so each process has an async queue of its own.
+        pub(super) unset_prio_finds_any: bool = false,
+        /// The front-merge lookup looks into the process's own queue whatever the
+        /// direction and priority (2.6.16).
+        pub(super) front_merge_in_own_queue: bool = true,
+        /// Seek distances are kept (2.6.17).
+        pub(super) seek_stats: bool = false,
+        /// How queueing at the device turns idling off.
+        pub(super) depth_rule: DepthRule = DepthRule::None,
+        /// A seeky process is waited for exactly two ticks (2.6.17), not at most
+        /// 2 ms.
+        pub(super) seeky_idle_is_two_ticks: bool = true,
+        /// `max_depth` holds back queues on which CFQ does not idle (2.6.16).
+        pub(super) max_depth: bool = true,
+        /// A dispatch call serves one queue (to 2.6.17).
+        pub(super) one_queue_per_call: bool = true,
+        /// An empty active queue is kept while it has requests in flight; idling
+        /// begins at completion; queues without idling expire after every round
+        /// (2.6.18). Before, idling begins when the driver asks for more.
+        pub(super) idles_at_completion: bool = false,
+        /// Queues with requests in flight are served when there are no others
+        /// (2.6.17).
+        pub(super) busy_queues_serve: bool = false,
+        /// How a queue is put into its list.
+        pub(super) filing: Filing = Filing::ServiceHead,
+        /// How a queue preempts.
+        pub(super) preemption: Preemption = Preemption::ExpiresItself,
+        /// The position of the head is known (2.6.18); before, it is always 0.
+        pub(super) knows_head: bool = false,
+        /// The next request is chosen anew after every dispatch, and after a
+        /// front merge (to 2.6.18); later only if the next one itself leaves.
+        pub(super) chooses_after_dispatch: bool = true,
+        /// Metadata goes first (2.6.19).
+        pub(super) metadata: bool = false,
+        /// An async request of the process that is waited for ends the wait
+        /// (2.6.17).
+        pub(super) async_ends_wait: bool = false,
+        /// The idle timer is armed although no process is known (2.6.16).
+        pub(super) arms_without_context: bool = true,
+        /// The idle timer arms itself again while nobody else waits (to 2.6.17).
+        pub(super) idle_timer_repeats: bool = true,
+        /// A freed request wakes a reader and a writer if its queue holds no more
+        /// than a quarter of the pool, and batches are `queued` long (to 2.6.17).
+        pub(super) tunes_pool: bool = true,
+        /// A change of priority is noticed before a request is allocated (to
+        /// 2.6.18), not after.
+        pub(super) notices_prio_early: bool = true,
+        /// A change of priority re-files the sync queue at once (to 2.6.17), not
+        /// at its next insertion.
+        pub(super) applies_prio_at_once: bool = true,
+        /// The default of `slice_idle` is a second through this.
+        pub(super) idles_per_second: u32 = 100,
+    }
+
+    /// What changed from release to release.
+    pub(in crate::cfq) const CHANGES = {
+        "2.6.17": "a sync and an async queue per process, async ones shared; seek distances; no \
+               max_depth", SOURCE => {
+            one_queue_per_context: false,
+            unset_prio_finds_any: true,
+            front_merge_in_own_queue: false,
+            seek_stats: true,
+            depth_rule: DepthRule::AllQueues,
+            max_depth: false,
+            busy_queues_serve: true,
+            filing: Filing::ServiceBeforeLast,
+            async_ends_wait: true,
+            arms_without_context: false,
+            idles_per_second: 70,
+        }
+        "2.6.18": "idling begins at completion; queues without idling expire after a round; the \
+               position of the head counts; every write is async", SOURCE => {
+            sync_flag: SyncFlag::Ignored,
+            depth_rule: DepthRule::SeekyProcesses,
+            seeky_idle_is_two_ticks: false,
+            one_queue_per_call: false,
+            idles_at_completion: true,
+            preemption: Preemption::TakesOver,
+            knows_head: true,
+            idle_timer_repeats: false,
+            tunes_pool: false,
+            applies_prio_at_once: false,
+            idles_per_second: 125,
+        }
+        "2.6.19": "new queues before served ones, no order by time of service; metadata first",
+            SOURCE => {
+            sync_flag: SyncFlag::LateSync,
+            filing: Filing::NewFirst,
+            preemption: Preemption::NextInLine,
+            chooses_after_dispatch: false,
+            metadata: true,
+            notices_prio_early: false,
+        }
+        "2.6.20": "sync writes go to the queue of their process", SOURCE => {
+            sync_flag: SyncFlag::Sync,
+        }
+    };
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     #[test]
     fn every_change_is_listed() {

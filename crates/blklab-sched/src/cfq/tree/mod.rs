@@ -101,7 +101,7 @@ pub(super) struct Cfq {
 
 impl Cfq {
     pub(super) fn new(b: &mut Build<'_>) -> Cfq {
-        let feat = Features::of(b.version, b.patches);
+        let feat = Features::of(b.version).patched(b.patches);
         let set = Settings::new(b);
         let clock = Clock::new(false, b.hz.0);
         let start = clock.at(b.timers.jiffies());
