@@ -36,7 +36,7 @@
 macro_rules! features {
     (
         $(#[$doc:meta])*
-        $vis:vis struct $name:ident {
+        $vis:vis struct $Features:ident {
             $($(#[$field_doc:meta])* $field_vis:vis $field:ident: $type:ty = $oldest:expr,)*
         }
 
@@ -49,14 +49,14 @@ macro_rules! features {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        $vis struct $name {
+        $vis struct $Features {
             $($(#[$field_doc])* $field_vis $field: $type,)*
         }
 
-        impl $name {
+        impl $Features {
             /// The features of a release.
-            $vis const fn of(release: $crate::KernelVersion) -> $name {
-                let mut features = $name { $($field: $oldest,)* };
+            $vis const fn of(release: $crate::KernelVersion) -> $Features {
+                let mut features = $Features { $($field: $oldest,)* };
                 $(if release.is_from($crate::KernelVersion::row($release)) {
                     $(features.$changed = $value;)*
                 })*
