@@ -358,11 +358,19 @@ fn convert_replaces_traces_only() {
     f.shell("ln t.blk hard.blk; ln -s t.blk soft.blk; ln -s t.blktrace.0 v.blktrace.0");
     f.write("notes.txt", "to do\n");
     f.shell("echo precious > other; ln -s other w.blk.partial");
-    refused("t.blk", "t.blk", "t.blk is the input");
-    refused("t.blk", "hard.blk", "hard.blk is the input");
-    refused("t.blk", "soft.blk", "soft.blk is the input");
-    refused("t", "t", "t.blktrace.0 is the input");
-    refused("t", "v", "v.blktrace.0 is the input");
+    refused(
+        "t.blk",
+        "t.blk",
+        "t.blk would replace t.blk, which this command reads",
+    );
+    refused(
+        "t.blk",
+        "hard.blk",
+        "hard.blk would replace t.blk, which this command reads",
+    );
+    refused("t.blk", "soft.blk", "soft.blk would replace t.blk, which");
+    refused("t", "t", "t.blktrace.0 would replace t.blktrace.0, which");
+    refused("t", "v", "v.blktrace.0 would replace t.blktrace.0, which");
     refused("t.txt", "soft.blk", "soft.blk is not a regular file");
     refused("t", "notes.txt", "notes.txt exists and is no trace");
     refused("t", "-", "convert writes files");
@@ -388,7 +396,9 @@ fn a_blktrace_takes_the_place_of_all_files_of_another() {
     let input = f.run(&["trace", "convert", "old.blktrace.1", "old"]);
     assert_eq!(input.code, Some(2));
     assert!(
-        input.stderr.contains("old.blktrace.1 is the input"),
+        input
+            .stderr
+            .contains("old.blktrace.1 would replace old.blktrace.1, which"),
         "{}",
         input.stderr
     );
