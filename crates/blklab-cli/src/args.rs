@@ -35,7 +35,7 @@ Examples:
   blklab list devices                         the devices to choose from
 
 Exit status: 0 success, 1 a comparison failed or a job ended with an error, 2
-bad input or another failure, 130 Ctrl-C.";
+bad input or another failure, 130 Ctrl-C, 143 SIGTERM.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -89,7 +89,8 @@ got; merged, the share of bios that joined a request; Q2D and D2C, mean time of
 a bio in the kernel and at the device; %util; and the mean number of bios in
 flight.
 
-Ctrl-C ends the runs and shows the results so far; a second one quits at once.
+Ctrl-C or SIGTERM ends the runs and shows the results so far; a second one quits
+at once.
 
 Examples:
   blklab run job.fio --kernel 2.6.28 --sched noop,deadline

@@ -3,9 +3,11 @@
 
 use crate::Outcome;
 use crate::args::{CompareArgs, PlainFormat};
+use crate::guard::Guard;
 use crate::histogram;
 use crate::output::{Output, bytes, count, cut, hanging, per_second, time};
 use crate::progress::Progress;
+use crate::source::report_damage;
 use anyhow::{Result, bail};
 use blklab::compare::{
     Basis, Change, Comparison, Difference, FindingSum, MetricChange, Options, Recordings,
@@ -20,12 +22,15 @@ const SETTINGS_MAX: usize = 12;
 pub(crate) fn compare(a: &CompareArgs) -> Result<Outcome> {
     let options = Options::new(&a.paths, a.bios, &a.metric);
     let options = options.map_err(|err| err.in_file("--metric"))?;
-    let mut output = Output::open(a.output.as_deref())?;
+    let mut output = Output::open(&mut Guard::new(&a.paths), a.output.as_deref())?;
     let recordings = Recordings::find(&a.paths, &blklab::catalogue())?;
     let progress = Progress::new(recordings.count());
     let sides = recordings.read(&options, || progress.step());
     progress.finish();
     let mut sides = sides?;
+    for run in sides.iter().flat_map(|side| &side.runs) {
+        report_damage(&run.path, &run.counts);
+    }
     let base = base(a, &sides)?;
     let before = sides.remove(base);
     let compared = sides

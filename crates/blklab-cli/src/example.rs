@@ -3,8 +3,9 @@
 
 use crate::Outcome;
 use crate::args::{ExampleArgs, PlainFormat};
+use crate::guard::{self, Guard};
 use crate::output::{entry, fold};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
@@ -70,18 +71,15 @@ fn write(name: &str, dir: &Path) -> Result<()> {
     for needed in needs(name, files[0].1) {
         files.push((needed, find(needed)?));
     }
-    for &(name, text) in &files {
-        let path = dir.join(name);
-        if path.exists() && std::fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
-            bail!("{}: exists and is another file", path.display());
-        }
-    }
-    std::fs::create_dir_all(dir).with_context(|| format!("{}", dir.display()))?;
-    let mut out = std::io::stdout().lock();
+    let mut guard = Guard::default();
+    let mut places = Vec::new();
     for (name, text) in files {
-        let path = dir.join(name);
-        blklab::outputs::write_file(&path, text.as_bytes())?;
-        writeln!(out, "{}", path.display())?;
+        places.push((guard.writes_same(dir, name, text.as_bytes())?, text));
+    }
+    let mut out = std::io::stdout().lock();
+    guard::write_all(&places)?;
+    for (place, _) in places {
+        writeln!(out, "{}", place.path().display())?;
     }
     Ok(out.flush()?)
 }

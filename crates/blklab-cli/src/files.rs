@@ -3,13 +3,15 @@
 //! with them is found before anything runs.
 
 use crate::args::{RunArgs, TableRows};
+use crate::guard::{Guard, Place};
 use anyhow::{Context as _, Result};
 use blklab::matrix::Cell;
-use blklab::outputs::{self, Claims, NotThere};
+use blklab::outputs::{self, NotThere};
 use blklab::run::RunOutput;
 use blklab::run_directory::{self, Contents};
 use blklab::trace_file::TraceOptions;
-use blklab::{Error, Needs, Plan, report, trace_file};
+use blklab::{Error, Needs, Plan, report};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The files of all experiments.
@@ -23,13 +25,20 @@ pub(crate) struct Files {
     nr_cells: usize,
     /// What the run directories say about the experiments; empty without any.
     contents: Vec<Contents>,
+    /// What the jobs may write.
+    logs: BTreeMap<PathBuf, Place>,
     allow_paths: bool,
 }
 
 impl Files {
     /// Refuses what cannot be written, would replace what is not ours, or is
     /// read as well.
-    pub(crate) fn plan(a: &RunArgs, cells: &[Cell], plans: &[Plan]) -> Result<Files> {
+    pub(crate) fn plan(
+        a: &RunArgs,
+        cells: &[Cell],
+        plans: &[Plan],
+        guard: &mut Guard,
+    ) -> Result<Files> {
         let mut files = Files {
             labels: (cells.len() > 1).then(|| report::file_labels(cells)),
             trace: a.trace.clone(),
@@ -37,15 +46,9 @@ impl Files {
             out_was_there: a.out.as_ref().is_some_and(|dir| dir.exists()),
             nr_cells: cells.len(),
             contents: Vec::new(),
+            logs: BTreeMap::new(),
             allow_paths: a.allow_paths,
         };
-        let mut claims = Claims::default();
-        a.files.iter().for_each(|path| claims.reads(path));
-        let read = plans.iter().flat_map(|p| &p.needs().read);
-        read.for_each(|path| claims.reads(path));
-        if let Some(path) = &a.output {
-            claims.writes(path, "--output")?;
-        }
         if let Some(path) = &a.trace {
             outputs::check_replaceable(path).context("--trace")?;
             let options = TraceOptions {
@@ -62,26 +65,17 @@ impl Files {
             files.contents = contents.collect::<Result<_, _>>().context("--out")?;
         }
         for (i, plan) in plans.iter().enumerate() {
-            files.claim(i, plan.needs(), &mut claims)?;
+            files.claim(i, plan.needs(), guard)?;
         }
         Ok(files)
     }
 
-    fn claim(&self, i: usize, needed: &Needs, claims: &mut Claims) -> Result<()> {
+    fn claim(&mut self, i: usize, needed: &Needs, guard: &mut Guard) -> Result<()> {
         if let Some(path) = &self.trace {
-            let path = self.with_label(i, path);
-            let written = trace_file::files_of(&path).into_iter();
-            for file in written.chain(trace_file::replaced_by(&path)) {
-                claims.writes(&file, "--trace")?;
-            }
+            guard.writes_trace(&self.with_label(i, path), "--trace")?;
         }
         if let Some(dir) = self.run_directory(i) {
-            outputs::check_folder(&dir).context("--out")?;
-            let contents = &self.contents[i];
-            run_directory::check(&dir, contents).context("--out")?;
-            for name in contents.names() {
-                claims.writes(&dir.join(name), "--out")?;
-            }
+            guard.writes_run(&dir, &self.contents[i], "--out")?;
         }
         for log in &needed.logs {
             let option = log.option;
@@ -96,11 +90,13 @@ impl Files {
             }
             // Several sections may write a log together: it is the file's.
             let file = format!("{}: ", log.place.file);
-            let claimed = claims.writes(&path, &format!("{file}{option}"));
-            claimed.map_err(|err| {
+            let run = self.run_directory(i);
+            let claimed = guard.writes_log(&path, run.as_deref(), &format!("{file}{option}"));
+            let claimed = claimed.map_err(|err| {
                 let what = err.what.strip_prefix(&file).unwrap_or(&err.what);
                 refused(what.to_owned())
             })?;
+            self.logs.insert(path, claimed);
         }
         Ok(())
     }
@@ -161,10 +157,11 @@ impl Files {
         for &(i, cell, run) in runs {
             for (name, text) in report::job_files(run) {
                 let path = self.log(i, &name).map_err(Error::new)?;
-                if let (Some(_), Some(folder)) = (&self.out, path.parent()) {
-                    outputs::make_folder(folder)?;
-                }
-                outputs::write_file(&path, text.as_bytes())?;
+                let place = self
+                    .logs
+                    .get(&path)
+                    .expect("its name was known before the run");
+                place.write(text.as_bytes())?;
             }
             if let Some(dir) = self.run_directory(i) {
                 run_directory::write(&dir, &self.contents[i], cell, run)?;

@@ -5,9 +5,8 @@ mod show;
 
 use crate::Outcome;
 use crate::args::{FitDeviceArgs, PlainFormat};
-use crate::interrupt::end_at_once;
+use crate::guard::{self, Guard, Place};
 use anyhow::{Context as _, Result, anyhow, bail};
-use blklab::outputs::{self, Claims};
 use blklab::to_fio::DeviceFit;
 use blklab_fit::{
     Drive, FitOptions, JobOptions, Line, Measured, device_file, fit, fit_recording, is_iocost,
@@ -24,13 +23,10 @@ pub(crate) fn fit_device(a: &FitDeviceArgs) -> Result<Outcome> {
     if a.jobs {
         return write_jobs(a);
     }
-    end_at_once()?;
-    let mut claims = Claims::default();
-    a.files.iter().for_each(|file| claims.reads(file));
-    if let Some(path) = &a.output {
-        claims.writes(path, "-o")?;
-        outputs::check_writable(path).context("-o")?;
-    }
+    let mut guard = Guard::new(&a.files);
+    let output = a.output.as_ref().map(|path| guard.writes(path, "-o"));
+    let output = output.transpose()?;
+    let output = output.as_ref();
     let like = a.like.as_deref().map(Drive::parse).transpose();
     let like = like.context("--like")?;
     let mut measured = Measured::default();
@@ -43,8 +39,8 @@ pub(crate) fn fit_device(a: &FitDeviceArgs) -> Result<Outcome> {
                 file.display()
             ),
             _ if like.is_some() => bail!("--like is for results of fio"),
-            Input::Iocost(lines) => return of_iocost(a, &lines),
-            Input::Trace => return of_trace(a, file),
+            Input::Iocost(lines) => return of_iocost(a, output, &lines),
+            Input::Trace => return of_trace(a, output, file),
         };
         measured.cells.extend(of_file.cells);
         measured.left_out.extend(of_file.left_out);
@@ -63,14 +59,14 @@ pub(crate) fn fit_device(a: &FitDeviceArgs) -> Result<Outcome> {
     let names: Vec<String> = a.files.iter().map(|f| f.display().to_string()).collect();
     let (remarks, lines) = show::described(&names, &fitted);
     let file = device_file(fitted.drive.name, &remarks, &lines);
-    write_out(a, &file, &show::report(&fitted), &|| {
+    write_out(a, output, &file, &show::report(&fitted), &|| {
         show::json(&fitted, &file)
     })?;
     Ok(Outcome::Done)
 }
 
 /// Six numbers are parameters already.
-fn of_iocost(a: &FitDeviceArgs, lines: &[Line]) -> Result<Outcome> {
+fn of_iocost(a: &FitDeviceArgs, output: Option<&Place>, lines: &[Line]) -> Result<Outcome> {
     let name = a.files[0].display();
     let remarks = [
         format!("The six numbers of io.cost.model in {name}, by blklab fit-device."),
@@ -80,7 +76,7 @@ fn of_iocost(a: &FitDeviceArgs, lines: &[Line]) -> Result<Outcome> {
     ];
     let file = device_file("iocost", &remarks, lines);
     let report = remarks.map(|r| r + "\n").concat();
-    write_out(a, &file, &report, &|| {
+    write_out(a, output, &file, &report, &|| {
         let params = lines.iter().map(|l| (l.key.clone(), json!(l.value)));
         let params: serde_json::Map<_, _> = params.collect();
         json!({
@@ -93,7 +89,7 @@ fn of_iocost(a: &FitDeviceArgs, lines: &[Line]) -> Result<Outcome> {
 }
 
 /// The commands of a trace, from D to C.
-fn of_trace(a: &FitDeviceArgs, path: &Path) -> Result<Outcome> {
+fn of_trace(a: &FitDeviceArgs, output: Option<&Place>, path: &Path) -> Result<Outcome> {
     let mut input = crate::source::open(path)?;
     let trace = blklab::to_fio::read(&mut input, path, None)?;
     crate::source::report_damage(path, input.counts());
@@ -106,7 +102,9 @@ fn of_trace(a: &FitDeviceArgs, path: &Path) -> Result<Outcome> {
     remarks.extend(show::recorded(&found));
     let file = device_file(DeviceFit::NAME, &remarks, &found.lines());
     let report: String = remarks.iter().map(|r| format!("{r}\n")).collect();
-    write_out(a, &file, &report, &|| show::recorded_json(&found, &file))?;
+    write_out(a, output, &file, &report, &|| {
+        show::recorded_json(&found, &file)
+    })?;
     Ok(Outcome::Done)
 }
 
@@ -114,16 +112,17 @@ fn of_trace(a: &FitDeviceArgs, path: &Path) -> Result<Outcome> {
 /// description itself.
 fn write_out(
     a: &FitDeviceArgs,
+    output: Option<&Place>,
     file: &str,
     report: &str,
     json: &dyn Fn() -> serde_json::Value,
 ) -> Result<()> {
-    if let Some(path) = &a.output {
-        outputs::write_file(path, file.as_bytes())?;
-        writeln!(std::io::stderr(), "wrote {}", path.display())?;
+    if let Some(place) = output {
+        place.write(file.as_bytes())?;
+        writeln!(std::io::stderr(), "wrote {}", place.path().display())?;
     }
     let mut out = std::io::stdout().lock();
-    match (a.output_format, &a.output) {
+    match (a.output_format, output) {
         (PlainFormat::Json, _) => writeln!(out, "{:#}", json())?,
         (PlainFormat::Table, Some(_)) => write!(out, "{report}")?,
         (PlainFormat::Table, None) => {
@@ -226,17 +225,15 @@ fn write_jobs(a: &FitDeviceArgs) -> Result<Outcome> {
         out.flush()?;
         return Ok(Outcome::Done);
     };
+    let mut guard = Guard::default();
+    let mut places = Vec::new();
     for job in &all {
-        let path = folder.join(job.name);
-        if path.exists() && std::fs::read(&path).ok().as_deref() != Some(job.text.as_bytes()) {
-            bail!("{}: exists and is another file", path.display());
-        }
+        let place = guard.writes_same(folder, job.name, job.text.as_bytes())?;
+        places.push((place, job.text.as_bytes()));
     }
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    for job in &all {
-        let path = folder.join(job.name);
-        outputs::write_file(&path, job.text.as_bytes())?;
-        writeln!(out, "{}", path.display())?;
+    guard::write_all(&places)?;
+    for (place, _) in places {
+        writeln!(out, "{}", place.path().display())?;
     }
     out.flush()?;
     Ok(Outcome::Done)

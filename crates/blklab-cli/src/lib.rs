@@ -13,6 +13,7 @@ mod example;
 mod execute;
 mod files;
 mod fit_device;
+mod guard;
 mod hints;
 mod histogram;
 mod interrupt;
@@ -50,7 +51,7 @@ enum Outcome {
     Differs,
     /// A job ended with an error: exit code 1, as fio's.
     JobFailed,
-    /// Ctrl-C: exit code 130.
+    /// A signal that asked it to end: exit code 130 at Ctrl-C, 143 at SIGTERM.
     Interrupted,
 }
 
@@ -60,6 +61,9 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return usage(e),
     };
+    if let Err(e) = interrupt::listen() {
+        return end_with(Err(e));
+    }
     let result = match cli.command {
         Command::Conform(a) => conform::conform(&a),
         Command::Reproduce(a) if a.testbeds.is_some() => testbeds::run(&a),
@@ -85,7 +89,7 @@ fn end_with(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Differs | Outcome::JobFailed) => ExitCode::from(1),
-        Ok(Outcome::Interrupted) => ExitCode::from(130),
+        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::code()),
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             say(&with_causes(&e));

@@ -4,7 +4,8 @@
 
 use crate::Outcome;
 use crate::args::{Cli, CompletionsArgs, ManArgs};
-use anyhow::{Context as _, Result};
+use crate::guard::{self, Guard};
+use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
@@ -23,15 +24,19 @@ pub(crate) fn completions(a: &CompletionsArgs) -> Result<Outcome> {
 pub(crate) fn man(a: &ManArgs) -> Result<Outcome> {
     let mut top = Cli::command().disable_help_subcommand(true);
     top.build();
-    std::fs::create_dir_all(&a.out).with_context(|| format!("{}", a.out.display()))?;
+    let mut guard = Guard::default();
     let mut out = std::io::stdout().lock();
+    let mut pages = Vec::new();
     let mut commands = vec![&top];
     while let Some(command) = commands.pop() {
         let name = command.get_display_name().unwrap_or(command.get_name());
-        let path = a.out.join(format!("{name}.1"));
-        blklab::outputs::write_file(&path, &page(command)?)?;
-        writeln!(out, "{}", path.display())?;
+        let place = guard.writes_below(&a.out, format!("{name}.1"), "--out")?;
+        pages.push((place, page(command)?));
         commands.extend(command.get_subcommands().filter(|c| !c.is_hide_set()));
+    }
+    guard::write_all(&pages)?;
+    for (place, _) in pages {
+        writeln!(out, "{}", place.path().display())?;
     }
     out.flush()?;
     Ok(Outcome::Done)

@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where results go, and how numbers look in tables.
 
+use crate::guard::{Guard, Place};
 use anyhow::{Context as _, Result};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Standard output, or a file that appears under its name when it is whole.
 pub(crate) enum Output {
     /// Standard output.
     Stdout(io::StdoutLock<'static>),
     /// A file, kept in memory until it is whole.
-    File(PathBuf, Vec<u8>),
+    File(Place, Vec<u8>),
 }
 
 impl Output {
-    pub(crate) fn open(path: Option<&Path>) -> Result<Output> {
-        match path {
-            None => Ok(Output::Stdout(io::stdout().lock())),
-            Some(p) => {
-                blklab::outputs::check_writable(p).context("--output")?;
-                Ok(Output::File(p.to_path_buf(), Vec::new()))
-            }
-        }
+    /// That of `--output`, which the guard lets be written; without it, standard output.
+    pub(crate) fn open(guard: &mut Guard, path: Option<&Path>) -> Result<Output> {
+        Ok(match path {
+            None => Output::Stdout(io::stdout().lock()),
+            Some(path) => Output::File(guard.writes(path, "--output")?, Vec::new()),
+        })
     }
 
     /// The result is whole.
     pub(crate) fn commit(&mut self) -> Result<()> {
         match self {
             Output::Stdout(out) => out.flush().context("standard output")?,
-            Output::File(path, bytes) => {
-                blklab::outputs::write_file(path, bytes)?;
-            }
+            Output::File(place, bytes) => place.write(bytes)?,
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::RecordArgs;
+use crate::guard::{Guard, Place};
 use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
 use anyhow::{Context as _, Result, bail};
@@ -29,7 +30,8 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
     if a.clean {
         return remove_left_behind();
     }
-    check_output(&a.output)?;
+    let mut guard = Guard::default();
+    let trace = trace_place(&a.output, &mut guard)?;
     let groups = groups(&a.also)?;
     let roots = Roots::of_machine()?;
     let disk = a
@@ -44,20 +46,25 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
     };
     let contexts = disks.iter().map(|disk| (disk, context_of(&roots, disk)));
     let contexts: Vec<(&Disk, String)> = contexts.collect();
+    let texts: Vec<(&str, &str)> = contexts
+        .iter()
+        .map(|(disk, text)| (disk.name.as_str(), text.as_str()))
+        .collect();
+    let places = ContextPlaces::new(&a.output, &texts, &mut guard)?;
     let options = Options {
         disk: disk.clone(),
         groups,
         buffer_kb: a.buffer,
     };
-    let interrupt = Interrupt::watch()?;
+    let interrupt = Interrupt::watch();
     let ending = Ending::watch()?;
-    let mut recorder = Recorder::start(&roots, &options, &a.output)?;
+    let mut recorder = Recorder::start(&roots, &options, trace.path())?;
     let begun = Instant::now();
     let ended = run(a, &mut recorder, &interrupt, &ending)?;
     let took = begun.elapsed();
     let recorded = recorder.finish()?;
     report(a, &recorded, took)?;
-    write_contexts(a, &contexts, disk.is_some())?;
+    write_contexts(a, &contexts, &places, disk.is_some())?;
     Ok(match ended {
         Some(status) if !status.success() => {
             let name = Path::new(&a.command[0]).display();
@@ -95,17 +102,54 @@ fn groups(names: &[String]) -> Result<Vec<&'static Group>> {
     Ok(groups)
 }
 
-/// Refuses to replace what is no trace.
-fn check_output(output: &Path) -> Result<()> {
-    blklab::outputs::check_replaceable(output)?;
+/// Where the trace goes: it replaces nothing but a trace.
+fn trace_place(output: &Path, guard: &mut Guard) -> Result<Place> {
+    let place = guard.writes_whole(output, "-o")?;
     if output.exists() && !trace_file::is_trace(output) {
         bail!(
             "{} exists and is no trace; give another name or remove it",
             output.display()
         );
     }
-    blklab::outputs::check_replaceable(&context_path(output, None))?;
-    Ok(())
+    Ok(place)
+}
+
+/// Where contexts go.
+struct ContextPlaces {
+    /// Under the name of the trace.
+    first: Place,
+    /// Under the names of trace and disk.
+    of_disks: BTreeMap<String, Place>,
+}
+
+impl ContextPlaces {
+    /// For these disks and their contexts. A context that is there is not replaced: only one
+    /// that says the same may be there.
+    fn new(output: &Path, contexts: &[(&str, &str)], guard: &mut Guard) -> Result<ContextPlaces> {
+        let mut place = |disk: Option<&str>, texts: &[&str]| -> Result<Place> {
+            let path = context_path(output, disk);
+            if path.symlink_metadata().is_ok() {
+                let there = std::fs::read_to_string(&path).ok();
+                if !there.is_some_and(|text| texts.contains(&text.as_str())) {
+                    bail!(
+                        "{} exists, and a context is not replaced: give the trace another name \
+                         (-o), or remove it",
+                        path.display()
+                    );
+                }
+            }
+            guard.writes_whole(&path, "-o")
+        };
+        let all: Vec<&str> = contexts.iter().map(|(_, text)| *text).collect();
+        let first = place(None, &all)?;
+        let mut of_disks = BTreeMap::new();
+        if contexts.len() > 1 {
+            for (disk, text) in contexts {
+                of_disks.insert((*disk).to_owned(), place(Some(disk), &[text])?);
+            }
+        }
+        Ok(ContextPlaces { first, of_disks })
+    }
 }
 
 /// Records until it is over; how the command ended, if there is one.
@@ -237,7 +281,12 @@ fn context_path(output: &Path, disk: Option<&str>) -> PathBuf {
 
 /// Writes the contexts: of the disk that was asked for, else of those that had I/O, the
 /// one with most under the trace's own name.
-fn write_contexts(a: &RecordArgs, contexts: &[(&Disk, String)], is_one: bool) -> Result<()> {
+fn write_contexts(
+    a: &RecordArgs,
+    contexts: &[(&Disk, String)],
+    places: &ContextPlaces,
+    is_one: bool,
+) -> Result<()> {
     let mut wanted: Vec<&(&Disk, String)> = contexts.iter().collect();
     if !is_one {
         let amounts = amounts(&a.output)?;
@@ -247,9 +296,12 @@ fn write_contexts(a: &RecordArgs, contexts: &[(&Disk, String)], is_one: bool) ->
     }
     let mut err = std::io::stderr().lock();
     for (i, (disk, text)) in wanted.iter().enumerate() {
-        let path = context_path(&a.output, (i > 0).then_some(disk.name.as_str()));
-        blklab::outputs::write_file(&path, text.as_bytes())?;
-        writeln!(err, "context of {}: {}", disk.name, path.display())?;
+        let place = match i {
+            0 => &places.first,
+            _ => &places.of_disks[&disk.name],
+        };
+        place.write_new(text.as_bytes())?;
+        writeln!(err, "context of {}: {}", disk.name, place.path().display())?;
     }
     if wanted.is_empty() {
         writeln!(err, "no device had I/O")?;
@@ -274,4 +326,36 @@ fn amounts(trace: &Path) -> Result<BTreeMap<(u32, u32), u64>> {
     let mut amounts = Amounts::default();
     TraceFile::open(trace)?.send_all(&mut amounts)?;
     Ok(amounts.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let output = dir.path().join("t.dat");
+        let context = dir.path().join("t.context.txt");
+        let places = |contexts: &[(&str, &str)]| {
+            ContextPlaces::new(&output, contexts, &mut Guard::default()).map(drop)
+        };
+        let disks = [("sda", "device=sda\n"), ("sdb", "device=sdb\n")];
+        places(&disks).expect("nothing is there");
+        std::fs::write(&context, "device=sda\n").expect("written");
+        places(&disks).expect("the same is there");
+        std::fs::write(&context, "device=sda\nnote=mine\n").expect("written");
+        let error = places(&disks).unwrap_err().to_string();
+        assert!(
+            error.ends_with(
+                "t.context.txt exists, and a context is not replaced: give the trace another \
+                 name (-o), or remove it"
+            ),
+            "{error}"
+        );
+        std::fs::remove_file(&context).expect("removed");
+        std::fs::write(dir.path().join("t.sdb.context.txt"), "mine").expect("written");
+        assert!(places(&disks).is_err());
+        places(&disks[..1]).expect("of the one disk there is none");
+    }
 }

@@ -4,11 +4,12 @@
 use crate::Outcome;
 use crate::again::Known;
 use crate::args::{ReportArgs, ReportFormat};
+use crate::guard::{self, Guard, Place};
 use crate::output::Output;
 use crate::progress::{Progress, Watcher};
 use anyhow::{Context as _, Result, bail};
 use blklab::explain::{Request, Survey};
-use blklab::outputs::{Claims, check_folder, check_replaceable, make_folder, write_file};
+use blklab::outputs::check_folder;
 use blklab::parallel;
 use blklab::run_directory::{RunDir, is_run, is_trace, runs_in};
 use blklab::scheduler::Schedulers;
@@ -25,25 +26,19 @@ use std::path::PathBuf;
 const WORST: usize = 10;
 
 pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> {
+    let mut guard = Guard::new(a.inputs.iter().chain(&a.stack.context));
     for (dir, option) in [(&a.svg, "--svg"), (&a.png, "--png")] {
         if let Some(dir) = dir {
             check_folder(dir).context(option)?;
         }
     }
     if let Some(reproduced) = reproduced(&a.inputs)? {
-        return of_reproduced(a, &reproduced);
+        return of_reproduced(a, &reproduced, &mut guard);
     }
     let inputs = inputs(&a.inputs)?;
-    let mut out = Output::open(a.output.as_deref())?;
-    if let Some(path) = &a.output {
-        let mut claims = Claims::default();
-        inputs
-            .iter()
-            .for_each(|input| claims.reads(&input.read_file()));
-        claims.writes(path, "--output")?;
-    }
+    let mut out = Output::open(&mut guard, a.output.as_deref())?;
     let report = Report::new(members(&inputs, a, schedulers)?);
-    if write_charts(a, || charts::all(&report))? && a.output.is_none() {
+    if write_charts(a, &mut guard, || charts::all(&report))? && a.output.is_none() {
         return Ok(Outcome::Done);
     }
     match a.output_format {
@@ -103,17 +98,12 @@ fn reproduced(paths: &[PathBuf]) -> Result<Option<Reproduced>> {
     }
 }
 
-fn of_reproduced(a: &ReportArgs, reproduced: &Reproduced) -> Result<Outcome> {
+fn of_reproduced(a: &ReportArgs, reproduced: &Reproduced, guard: &mut Guard) -> Result<Outcome> {
     if a.stack.says_something() {
         bail!("--context, --kernel, --sched, --set: a result of blklab reproduce says its own");
     }
-    let mut out = Output::open(a.output.as_deref())?;
-    if let Some(path) = &a.output {
-        let mut claims = Claims::default();
-        a.inputs.iter().for_each(|input| claims.reads(input));
-        claims.writes(path, "--output")?;
-    }
-    if write_charts(a, || reproduced.charts())? && a.output.is_none() {
+    let mut out = Output::open(guard, a.output.as_deref())?;
+    if write_charts(a, guard, || reproduced.charts())? && a.output.is_none() {
         return Ok(Outcome::Done);
     }
     match a.output_format {
@@ -125,30 +115,28 @@ fn of_reproduced(a: &ReportArgs, reproduced: &Reproduced) -> Result<Outcome> {
 }
 
 /// Writes each chart into the folders that were asked for; whether there is one.
-fn write_charts(a: &ReportArgs, charts: impl Fn() -> Vec<(String, String)>) -> Result<bool> {
+fn write_charts(
+    a: &ReportArgs,
+    guard: &mut Guard,
+    charts: impl Fn() -> Vec<(String, String)>,
+) -> Result<bool> {
     if a.svg.is_none() && a.png.is_none() {
         return Ok(false);
     }
     let charts = charts();
-    let mut files: Vec<(&str, PathBuf, Vec<u8>)> = Vec::new();
+    let mut files: Vec<(Place, Vec<u8>)> = Vec::new();
     for (name, svg) in charts {
         if let Some(dir) = &a.png {
             let png = png(&svg).map_err(|e| anyhow::anyhow!("--png {name}: {e}"))?;
-            files.push(("--png", dir.join(format!("{name}.png")), png));
+            let place = guard.writes_below(dir, format!("{name}.png"), "--png")?;
+            files.push((place, png));
         }
         if let Some(dir) = &a.svg {
-            files.push(("--svg", dir.join(format!("{name}.svg")), svg.into_bytes()));
+            let place = guard.writes_below(dir, format!("{name}.svg"), "--svg")?;
+            files.push((place, svg.into_bytes()));
         }
     }
-    for dir in [&a.svg, &a.png].into_iter().flatten() {
-        make_folder(dir)?;
-    }
-    for (option, path, _) in &files {
-        check_replaceable(path).context(*option)?;
-    }
-    for (_, path, bytes) in &files {
-        write_file(path, bytes)?;
-    }
+    guard::write_all(&files)?;
     Ok(true)
 }
 
@@ -211,15 +199,6 @@ fn labels(inputs: &[Input]) -> Vec<String> {
 }
 
 impl Input {
-    /// The file that most is read of.
-    fn read_file(&self) -> PathBuf {
-        if self.is_run {
-            self.path.join(blklab::run_directory::EVENTS)
-        } else {
-            self.path.clone()
-        }
-    }
-
     /// What is to be shown, and what was found on the way; with a bar of its own if it is alone.
     fn read(
         &self,

@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{ReproduceArgs, ReproduceFormat};
+use crate::guard::Guard;
 use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, entry, fold, hanging};
 use crate::progress::Progress;
@@ -25,8 +26,8 @@ pub(crate) fn reproduce(a: &ReproduceArgs) -> Result<Outcome> {
         bail!("--seeds and --jobs: at least 1");
     }
     let studies = studies(&a.names)?;
-    let mut output = Output::open(a.output.as_deref())?;
-    let interrupt = Interrupt::watch()?;
+    let mut output = Output::open(&mut Guard::default(), a.output.as_deref())?;
+    let interrupt = Interrupt::watch();
     let plan = reproduce::Plan::new(&studies, seeds)?;
     let progress = Progress::new(plan.nr_runs());
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
@@ -62,7 +63,7 @@ pub(crate) fn studies(names: &[String]) -> Result<Vec<Study>> {
 }
 
 fn list(a: &ReproduceArgs) -> Result<Outcome> {
-    let mut out = Output::open(a.output.as_deref())?;
+    let mut out = Output::open(&mut Guard::default(), a.output.as_deref())?;
     for s in studies(&[])? {
         let text = match &s.space {
             Some(space) => format!("{} [testbeds: {}]", s.title, space.file),

@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::args::RunArgs;
 use crate::execute::execute;
 use crate::files::Files;
+use crate::guard::Guard;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::source::set_by_option;
@@ -74,9 +75,17 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let memory: Vec<_> = plans.iter().map(|p| p.needs().memory.clone()).collect();
     let parallel = a.jobs.unwrap_or_else(blklab::parallel::cores);
     blklab::memory::check(&memory, parallel)?;
-    let files = Files::plan(a, &cells, &plans)?;
-    let mut output = Output::open(a.output.as_deref())?;
-    let interrupt = Interrupt::watch()?;
+    let mut guard = Guard::new(a.files.iter().chain(&a.trace_in));
+    guard.reads(plans.iter().flat_map(|p| &p.needs().read));
+    // Of a file with a device table parameters may stand behind the name.
+    guard.reads(
+        a.device
+            .iter()
+            .filter_map(|device| device.split(',').next()),
+    );
+    let mut output = Output::open(&mut guard, a.output.as_deref())?;
+    let files = Files::plan(a, &cells, &plans, &mut guard)?;
+    let interrupt = Interrupt::watch();
     let mut rounds = Rounds::new(&repeat, &cells);
     let runs = execute(a, &cells, &plans, &files, &mut rounds, &interrupt.stop)?;
     let all: Vec<(usize, &Cell, &RunOutput)> = cells
@@ -85,7 +94,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         .enumerate()
         .filter_map(|(i, (cell, run))| Some((i, cell, run.as_ref()?)))
         .collect();
-    files.write(&all)?;
+    files.write(&all).inspect_err(|_| files.remove_empty())?;
     for (_, _, run) in &all {
         for line in failures::messages(run) {
             writeln!(std::io::stderr(), "{line}")?;
@@ -157,7 +166,9 @@ fn repeated(a: &RunArgs, trace: &Path, catalogue: &Catalogue) -> Result<Experime
         };
         return Ok(Experiment::new(&id, workload, catalogue));
     }
-    let run = RunDir::open(trace, catalogue)?.experiment;
+    let dir = RunDir::open(trace, catalogue)?;
+    dir.check_events()?;
+    let run = dir.experiment;
     Ok(Experiment {
         workload,
         file: String::new(),
@@ -179,7 +190,9 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
     let experiments = repeated
         .chain(a.files.iter().map(|f| {
             if f.is_dir() {
-                Ok(RunDir::open(f, catalogue)?.experiment)
+                let dir = RunDir::open(f, catalogue)?;
+                dir.check_events()?;
+                Ok(dir.experiment)
             } else {
                 blklab::load(f, catalogue)
             }

@@ -3,6 +3,7 @@
 
 use crate::Outcome;
 use crate::args::{ReproduceArgs, ReproduceFormat};
+use crate::guard::{self, Guard, Place};
 use crate::interrupt::Interrupt;
 use crate::output::{Output, WIDTH, cut, fold, hanging};
 use crate::progress::Progress;
@@ -26,12 +27,18 @@ pub(crate) fn run(a: &ReproduceArgs) -> Result<Outcome> {
     }
     let studies = studies(&a.names)?;
     let testbeds = Testbeds::new(&studies, nr, a.testbed_seed).context("--testbeds")?;
-    let mut output = Output::open(a.output.as_deref())?;
-    let journal = match &a.save {
+    let mut guard = Guard::default();
+    let mut output = Output::open(&mut guard, a.output.as_deref())?;
+    let kept = a
+        .save
+        .as_deref()
+        .map(|folder| Kept::in_folder(folder, &mut guard));
+    let kept = kept.transpose()?;
+    let journal = match &kept {
         None => Journal::default(),
-        Some(folder) => open_journal(folder)?,
+        Some(kept) => kept.open_journal()?,
     };
-    let interrupt = Interrupt::watch()?;
+    let interrupt = Interrupt::watch();
     let progress = Progress::new(testbeds.nr_runs());
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
     let done = testbeds.run(threads, &interrupt.stop, &journal, || progress.step());
@@ -45,8 +52,8 @@ pub(crate) fn run(a: &ReproduceArgs) -> Result<Outcome> {
             writeln!(output)?;
         }
     }
-    if let Some(folder) = &a.save {
-        save(folder, &done)?;
+    if let Some(kept) = kept {
+        kept.save(&done)?;
     }
     output.commit()?;
     let satisfied = done
@@ -62,22 +69,53 @@ pub(crate) fn run(a: &ReproduceArgs) -> Result<Outcome> {
     })
 }
 
-fn open_journal(folder: &Path) -> Result<Journal> {
-    let named = || format!("--save {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(named)?;
-    let path = folder.join("runs.jsonl");
-    Journal::open(&path).with_context(|| path.display().to_string())
+/// The files of `--save`.
+struct Kept {
+    /// A line for each run that is done.
+    runs: Place,
+    /// What was found.
+    outcome: Place,
+    /// All samples.
+    samples: Place,
 }
 
-/// What was found, and all samples.
-fn save(folder: &Path, done: &TestbedOutcome) -> Result<()> {
-    let mut json = serde_json::to_vec_pretty(done)?;
-    json.push(b'\n');
-    blklab::outputs::write_file(&folder.join("testbeds.json"), &json)?;
-    let mut csv = Vec::new();
-    done.write_csv(&mut csv)?;
-    blklab::outputs::write_file(&folder.join("samples.csv"), &csv)?;
-    Ok(())
+impl Kept {
+    /// The folder is another's if it has results without the runs that they are from.
+    fn in_folder(folder: &Path, guard: &mut Guard) -> Result<Kept> {
+        let mut place = |name: &str| guard.writes_below(folder, name, "--save");
+        let kept = Kept {
+            runs: place("runs.jsonl")?,
+            outcome: place("testbeds.json")?,
+            samples: place("samples.csv")?,
+        };
+        let results = [&kept.outcome, &kept.samples];
+        if let Some(other) = results.iter().find(|place| place.path().exists())
+            && !kept.runs.path().exists()
+        {
+            bail!(
+                "--save: {} exists, and there is no runs.jsonl beside it: it is not replaced; \
+                 give another folder",
+                other.path().display()
+            );
+        }
+        Ok(kept)
+    }
+
+    fn open_journal(&self) -> Result<Journal> {
+        let path = self.runs.path();
+        if let Some(folder) = path.parent() {
+            blklab::outputs::make_folder(folder).context("--save")?;
+        }
+        Ok(Journal::open(path)?)
+    }
+
+    fn save(self, done: &TestbedOutcome) -> Result<()> {
+        let mut json = serde_json::to_vec_pretty(done)?;
+        json.push(b'\n');
+        let mut csv = Vec::new();
+        done.write_csv(&mut csv)?;
+        guard::write_all(&[(self.outcome, json), (self.samples, csv)])
+    }
 }
 
 /// A share of testbeds, in percent.

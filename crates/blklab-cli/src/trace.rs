@@ -9,6 +9,7 @@ mod to_fio;
 use crate::Outcome;
 use crate::again::Known;
 use crate::args::{TableRows, TraceCommand};
+use crate::guard::Guard;
 use crate::output::Visible;
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
@@ -16,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use blklab::findings::counted;
 use blklab::findings::slow::Which;
 use blklab::scheduler::Schedulers;
-use blklab::trace_file::{self, FileId, TraceFile, TraceOptions, TraceOut};
+use blklab::trace_file::{self, TraceFile, TraceOptions, TraceOut};
 use blklab::{StatsCollector, TraceSink, TraceStats};
 use stats::Sections;
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Ou
             crate::lives::lives(file, which, &known, *output_format)?;
         }
         TraceCommand::Convert { file, output, rows } => convert(file, output, *rows)?,
-        TraceCommand::ToFio(args) => to_fio::to_fio(args, schedulers)?,
+        TraceCommand::ToFio(args) => return to_fio::to_fio(args, schedulers),
     }
     Ok(Outcome::Done)
 }
@@ -116,7 +117,8 @@ fn collect(input: &mut TraceFile, also: &mut impl TraceSink) -> Result<TraceStat
 }
 
 fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
-    check_output(output)?;
+    check_name(output)?;
+    let place = Guard::new([file]).writes_trace(output, "OUTPUT")?;
     let mut options = TraceOptions {
         rows: rows.map(TableRows::rows),
         ..TraceOptions::default()
@@ -124,9 +126,9 @@ fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
     options.check(output).context("--rows")?;
     let mut input = open(file)?;
     for existing in trace_file::replaced_by(output) {
-        check_replaced(&existing, &input)?;
+        check_replaced(&existing)?;
     }
-    crate::interrupt::end_at_once()?;
+    let output = place.path();
     let header = trace_file::header_for(&input, file);
     options.times_as_given = input.format().has_printed_times;
     let mut out = TraceOut::create_with(output, &header, options)?;
@@ -167,7 +169,7 @@ fn left_out(events: &BTreeMap<&'static str, u64>) -> Option<String> {
 }
 
 /// Refuses a name under which no trace can be written.
-fn check_output(output: &Path) -> Result<()> {
+fn check_name(output: &Path) -> Result<()> {
     if output == Path::new("-") {
         bail!("convert writes files; 'blklab trace print' writes text to standard output");
     }
@@ -178,15 +180,12 @@ fn check_output(output: &Path) -> Result<()> {
             output.display()
         );
     }
-    Ok(blklab::outputs::check_replaceable(output)?)
+    Ok(())
 }
 
-/// Refuses to replace what is no trace, and the input itself.
-fn check_replaced(existing: &Path, input: &TraceFile) -> Result<()> {
+/// Refuses to replace what is no trace.
+fn check_replaced(existing: &Path) -> Result<()> {
     let shown = existing.display();
-    if FileId::at(existing).is_some_and(|id| input.inputs().contains(&id)) {
-        bail!("{shown} is the input; give another name");
-    }
     if !existing.symlink_metadata().is_ok_and(|m| m.is_file()) {
         bail!("{shown} is not a regular file");
     }

@@ -45,8 +45,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     } else {
         Known::new(&a.file, &a.stack, schedulers)?
     };
-    let runs = is_experiment || !a.what_if.is_empty();
-    let interrupt = runs.then(Interrupt::watch).transpose()?;
+    let interrupt = is_experiment.then(Interrupt::watch);
     let Examined {
         mut report,
         survey,
@@ -54,20 +53,22 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         kinds,
         times_as_given,
     } = match &interrupt {
-        Some(interrupt) if is_experiment => examine::run(a, &known, interrupt)?,
-        _ => examine::trace(a, &known)?,
+        Some(interrupt) => examine::run(a, &known, interrupt)?,
+        None => examine::trace(a, &known)?,
     };
     let request = Request {
         worst: WORST,
         wanted: BTreeSet::new(),
         schedulers,
     };
-    let happened = || interrupt.as_ref().is_some_and(Interrupt::happened);
-    let again = if is_experiment && happened() {
+    let again = if interrupt.as_ref().is_some_and(Interrupt::happened) {
         Again::refused("the run was interrupted")
     } else {
         known.re_enact(&a.file, &survey, report.reading, &request)?
     };
+    // Until here a signal ends the program: nothing is known that could be shown.
+    let asks = !a.what_if.is_empty();
+    let interrupt = interrupt.or_else(|| asks.then(Interrupt::watch));
     let asked = match (recording, &interrupt) {
         (Some(recording), Some(interrupt)) => {
             let seen = Seen {
@@ -112,7 +113,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         }
     }
     out.flush()?;
-    Ok(if happened() {
+    Ok(if interrupt.is_some_and(|i| i.happened()) {
         Outcome::Interrupted
     } else {
         Outcome::Done

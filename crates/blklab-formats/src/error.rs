@@ -72,6 +72,17 @@ pub enum FormatError {
         /// File or stream.
         input: String,
     },
+    /// The events are not those that something else says they are.
+    OtherEvents {
+        /// File or stream.
+        input: String,
+        /// The digest of the events that are wanted.
+        wanted: u64,
+        /// The digest of those that are there.
+        found: u64,
+        /// What says which are wanted.
+        by: String,
+    },
     /// A CPU has a file twice, as it is and compressed.
     TwoFiles {
         /// The CPU.
@@ -144,6 +155,17 @@ impl fmt::Display for FormatError {
             FormatError::Folder { input } => write!(
                 f,
                 "{input}: a file of an LTTng trace, which is a folder with a file 'metadata': give that"
+            ),
+            FormatError::OtherEvents {
+                input,
+                wanted,
+                found,
+                by,
+            } => write!(
+                f,
+                "{input}: these are not the events of the run: their digest is {found:016x}, and \
+                 {by} says {wanted:016x}; put the run's own events back, or run its experiment \
+                 again (the file by itself can be read as a trace)"
             ),
             FormatError::TwoFiles {
                 cpu,

@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
 use crate::table::{open, recognise};
 use crate::{FormatError, Numbered, ReadCounts};
-use blklab_trace::{Item, TraceHeader, TraceSink, TraceSource};
+use blklab_trace::{Digest, DigestSink, Item, TraceHeader, TraceSink, TraceSource};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -24,9 +24,51 @@ pub struct TraceFile {
     progress: Progress,
     /// What to call it in errors.
     name: String,
+    expected: Option<Expected>,
+}
+
+/// The events that a trace has to have.
+#[derive(Debug)]
+struct Expected {
+    /// Their digest.
+    digest: u64,
+    /// What says so.
+    by: String,
+    /// The file.
+    input: String,
+    /// The digest of those that were read.
+    read: Digest,
+}
+
+impl Expected {
+    /// All events were read.
+    fn check(&self) -> Result<(), FormatError> {
+        if self.read.value() == self.digest {
+            return Ok(());
+        }
+        Err(FormatError::OtherEvents {
+            input: self.input.clone(),
+            wanted: self.digest,
+            found: self.read.value(),
+            by: self.by.clone(),
+        })
+    }
 }
 
 impl TraceFile {
+    /// The same trace, of which reading fails at the end if its events do not have this digest;
+    /// `by` is what says that they have it.
+    #[must_use]
+    pub fn with_digest(mut self, digest: u64, by: &Path, path: &Path) -> TraceFile {
+        self.expected = Some(Expected {
+            digest,
+            by: by.display().to_string(),
+            input: path.display().to_string(),
+            read: Digest::default(),
+        });
+        self
+    }
+
     /// Opens `path`: a file of any format, compressed or not, the NAME of
     /// `NAME.blktrace.0` and so on, a folder of LTTng or a file in one, a pipe, or
     /// `-` for standard input. Whatever it is is opened once and read to its end.
@@ -70,6 +112,7 @@ impl TraceFile {
             inputs: id.into_iter().collect(),
             progress,
             name,
+            expected: None,
         })
     }
 
@@ -117,6 +160,7 @@ impl TraceFile {
             reader: open(format, input)?,
             cpu_files: Vec::new(),
             inputs: Vec::new(),
+            expected: None,
         })
     }
 
@@ -129,6 +173,7 @@ impl TraceFile {
             progress: opened.progress,
             name: path.display().to_string(),
             cpu_files: opened.paths,
+            expected: None,
         })
     }
 
@@ -141,6 +186,7 @@ impl TraceFile {
             inputs: opened.ids,
             progress: opened.progress,
             name: path.display().to_string(),
+            expected: None,
         })
     }
 
@@ -300,11 +346,30 @@ impl TraceSource for TraceFile {
     type Error = FormatError;
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
-        self.reader.next_item()
+        let item = self.reader.next_item()?;
+        if let Some(expected) = &mut self.expected {
+            match &item {
+                Some(Item::Event(event)) => expected.read.event(event),
+                Some(_) => {}
+                None => expected.check()?,
+            }
+        }
+        Ok(item)
     }
 
     fn send_all(&mut self, sink: &mut dyn TraceSink) -> Result<(), FormatError> {
-        self.reader.send_all(sink)?;
+        match &mut self.expected {
+            None => self.reader.send_all(sink)?,
+            Some(expected) => {
+                let mut digested = DigestSink {
+                    digest: expected.read,
+                    inner: sink,
+                };
+                self.reader.send_all(&mut digested)?;
+                expected.read = digested.digest;
+                expected.check()?;
+            }
+        }
         self.check_not_empty()
     }
 }

@@ -46,6 +46,13 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
+    /// The name of `path` while it is written.
+    pub fn partial_name(path: &Path) -> PathBuf {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".partial");
+        PathBuf::from(name)
+    }
+
     /// Starts the file that will be `path`; what is there now stays until the
     /// new one is complete. What a crashed process left under the partial name
     /// is removed; a link there is removed, not followed.
@@ -53,9 +60,7 @@ impl PartialFile {
     /// # Errors
     /// When the partial file cannot be created, or two are to be the same.
     pub fn create(path: &Path) -> Result<PartialFile, FormatError> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".partial");
-        let partial = PathBuf::from(name);
+        let partial = PartialFile::partial_name(path);
         let fail = |e| FormatError::at("create", &partial, e);
         let mut unfinished = unfinished();
         if unfinished.contains(&partial) {

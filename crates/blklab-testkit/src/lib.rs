@@ -10,6 +10,10 @@
 //! summary. With `BLKLAB_REQUIRE_SHARED=1` data that are not there are a
 //! failure instead: evidence cannot vanish unnoticed.
 
+mod blktrace;
+
+pub use blktrace::Blktrace;
+
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -89,22 +93,6 @@ pub fn has_program(name: &str) -> bool {
         skipped(&format!("{name} is not installed"));
     }
     there
-}
-
-/// Whether the blkparse and btt are installed that blklab agrees with, those of
-/// blktrace 1.2.0; the test's output says so if not. 1.3.0 also prints when the trace
-/// started and which sectors look the same to it, and counts parts of bios otherwise.
-pub fn has_blktrace_1_2() -> bool {
-    if !has_program("blkparse") {
-        return false;
-    }
-    let said = std::process::Command::new("blkparse").arg("-V").output();
-    let said = said.map_or_else(|_| Vec::new(), |run| [run.stdout, run.stderr].concat());
-    let is = String::from_utf8_lossy(&said).contains("1.2.0");
-    if !is {
-        skipped("blkparse and btt are not those of blktrace 1.2.0");
-    }
-    is
 }
 
 /// What became of a search for measured data.

@@ -77,6 +77,11 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
         self.inner.event(event);
     }
 
+    fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.digest.event(event));
+        self.inner.events(events);
+    }
+
     fn message(&mut self, event: &Event, text: &str) {
         self.inner.message(event, text);
     }

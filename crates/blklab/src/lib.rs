@@ -57,6 +57,7 @@
 //! `matrix_percentiles`, `write_scheduler`. Errors are one line each: what is wrong,
 //! where, and what would be right.
 
+pub mod claims;
 pub mod compare;
 pub mod counters;
 pub mod csv_table;

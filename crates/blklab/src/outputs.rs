@@ -6,74 +6,16 @@
 //! - A file that a job file names replaces only what blklab or fio wrote
 //!   ([`is_replaceable`]). What the command line names replaces any file.
 //! - No file is read and written by one command, and none is written twice.
+//! - What a run left in its run directory is replaced by another run there, by nothing else.
 //! - A file appears under its name when it is whole, and takes the place of a
 //!   link instead of following it.
 
 use blklab_formats::{FormatError, PartialFile};
 use blklab_types::Error;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
-
-/// Files that a command reads and writes.
-#[derive(Debug, Default)]
-pub struct Claims {
-    /// Files that are read, by device and inode.
-    read: BTreeMap<(u64, u64), PathBuf>,
-    /// Files that are written, and what writes them.
-    written: BTreeMap<PathBuf, String>,
-}
-
-impl Claims {
-    /// A file that is read. What is no regular file may be written as well: a
-    /// terminal, or `/dev/null`.
-    pub fn reads(&mut self, path: &Path) {
-        if let Ok(m) = path.metadata()
-            && m.is_file()
-        {
-            self.read.insert((m.dev(), m.ino()), path.to_path_buf());
-        }
-    }
-
-    /// A file that is written, by an option or a job. One that several jobs
-    /// write together has one `writer`.
-    ///
-    /// # Errors
-    /// If it is read, or written by somebody else.
-    pub fn writes(&mut self, path: &Path, writer: &str) -> Result<(), Error> {
-        let fail = |what: String| Err(Error::new(what));
-        if let Ok(m) = path.metadata()
-            && m.is_file()
-            && let Some(input) = self.read.get(&(m.dev(), m.ino()))
-        {
-            return fail(format!(
-                "{writer}: {} would replace {}, which this command reads",
-                path.display(),
-                input.display()
-            ));
-        }
-        if is_special(path) {
-            return Ok(());
-        }
-        let Ok(place) = real_path(path) else {
-            // Whoever opens it says what is wrong.
-            return Ok(());
-        };
-        match self.written.get(&place) {
-            Some(other) if other != writer => fail(format!(
-                "{writer} and {other} both write {}",
-                path.display()
-            )),
-            _ => {
-                self.written.insert(place, writer.to_owned());
-                Ok(())
-            }
-        }
-    }
-}
 
 /// Why a job file may not write a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +84,7 @@ fn real_folder(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The folder that a file lies in.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
@@ -150,7 +92,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// A path without links and `..`. Its end may not exist yet.
-fn real_path(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     let mut missing = Vec::new();
     let mut there = if path.as_os_str().is_empty() {
         Path::new(".")
@@ -211,7 +153,7 @@ pub fn is_replaceable(path: &Path) -> io::Result<bool> {
 }
 
 /// Whether a text is a log of fio: numbers between commas and blanks.
-fn is_log(head: &[u8]) -> bool {
+pub(crate) fn is_log(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let Ok(line) = std::str::from_utf8(line) else {
         return false;
@@ -236,7 +178,7 @@ fn is_result(head: &[u8]) -> bool {
 
 /// Whether there is something that is neither file nor folder: a device or a
 /// pipe, which is written to, never replaced.
-fn is_special(path: &Path) -> bool {
+pub(crate) fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
@@ -254,6 +196,55 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     fill_file(path, format!("write {}", path.display()), |file| {
         file.write_all(bytes)
     })
+}
+
+/// Writes several files under temporary names and renames them when all are whole. Folders come
+/// into being where they are not there.
+///
+/// # Errors
+/// If one cannot be written: nothing is left under its name or another's, and no new folder.
+pub fn write_files(files: &[(&Path, &[u8])]) -> Result<(), Error> {
+    let mut made = Vec::new();
+    let written = files
+        .iter()
+        .try_for_each(|(path, _)| make_folders(folder_of(path), &mut made))
+        .and_then(|()| write_all(files));
+    if written.is_err() {
+        // Those within others first; what has something in it stays.
+        for folder in made.iter().rev() {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+    written
+}
+
+fn write_all(files: &[(&Path, &[u8])]) -> Result<(), Error> {
+    let failed = |e: FormatError| Error::new(e.to_string());
+    let mut partial = Vec::new();
+    for (path, bytes) in files {
+        if is_special(path) {
+            write_file(path, bytes)?;
+            continue;
+        }
+        let mut file = PartialFile::create(path).map_err(failed)?;
+        file.write_all(bytes).map_err(|source| {
+            let doing = format!("write {}", path.display());
+            failed(FormatError::Io { doing, source })
+        })?;
+        partial.push(file);
+    }
+    PartialFile::commit_all(partial).map(drop).map_err(failed)
+}
+
+/// Makes a folder with those above it, and notes which are new.
+fn make_folders(folder: &Path, made: &mut Vec<PathBuf>) -> Result<(), Error> {
+    if folder.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    make_folders(folder_of(folder), made)?;
+    make_folder(folder)?;
+    made.push(folder.to_path_buf());
+    Ok(())
 }
 
 /// Has a file filled under a temporary name and renames it.
@@ -407,29 +398,5 @@ mod tests {
         assert!(!is_replaceable(dir.path()).unwrap());
         symlink("gone", dir.path().join("link")).unwrap();
         assert!(!is_replaceable(&dir.path().join("link")).unwrap());
-    }
-
-    #[test]
-    fn nothing_is_read_and_written_or_written_twice() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        std::fs::write(at("job"), "x").unwrap();
-        std::fs::hard_link(at("job"), at("hard")).unwrap();
-        symlink("job", at("soft")).unwrap();
-        let mut claims = Claims::default();
-        claims.reads(&at("job"));
-        for name in ["job", "hard", "soft"] {
-            let error = claims.writes(&at(name), "the output").unwrap_err();
-            assert!(error.what.contains("which this command reads"), "{error}");
-        }
-        claims.writes(&at("a"), "the output").unwrap();
-        claims.writes(&at("./a"), "the output").unwrap();
-        let error = claims.writes(&at("./a"), "the trace").unwrap_err();
-        assert!(
-            error.what.contains("the trace and the output both write"),
-            "{error}"
-        );
-        claims.reads(Path::new("/dev/null"));
-        claims.writes(Path::new("/dev/null"), "the output").unwrap();
     }
 }

@@ -2,8 +2,11 @@
 //! Run directories: what ran, what came out, and everything that it takes to
 //! run it again, from any folder and without the files that it came from.
 
+mod owned;
 mod read;
 
+pub use owned::run_directory_of;
+pub(crate) use read::holds_runs;
 pub use read::{RunDir, is_run, is_trace, runs_in};
 
 use crate::matrix::Cell;
@@ -126,11 +129,11 @@ impl Contents {
     }
 }
 
+/// How the files begin that a run writes about itself, behind the mark of a comment.
+const HEADING: &str = " resolved by blklab ";
+
 fn heading(comment: &str) -> String {
-    format!(
-        "{comment} resolved by blklab {}\n",
-        env!("CARGO_PKG_VERSION")
-    )
+    format!("{comment}{HEADING}{}\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// An absolute path without `.` and `..`.
@@ -178,8 +181,19 @@ pub fn check(dir: &Path, contents: &Contents) -> Result<(), Error> {
 /// written by the run itself. The result comes last: where it is, all is.
 ///
 /// # Errors
-/// If a file cannot be written.
+/// If a file cannot be written: then nothing is left of a run that was not there before.
 pub fn write(dir: &Path, contents: &Contents, cell: &Cell, run: &RunOutput) -> Result<(), Error> {
+    let is_new = !dir.join(RESULT).exists();
+    write_all(dir, contents, cell, run).inspect_err(|_| {
+        if is_new {
+            for name in contents.names() {
+                let _ = std::fs::remove_file(dir.join(name));
+            }
+        }
+    })
+}
+
+fn write_all(dir: &Path, contents: &Contents, cell: &Cell, run: &RunOutput) -> Result<(), Error> {
     contents.write(dir)?;
     let result = format!("{:#}\n", fio_result(cell, run).to_json(true));
     write_file(&dir.join(RESULT), result.as_bytes())

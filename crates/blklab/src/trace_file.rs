@@ -300,6 +300,19 @@ pub fn replaced_by(path: &Path) -> Vec<PathBuf> {
     cpu_files_there(&blktrace_base(path)).unwrap_or_default()
 }
 
+/// Ends of the names of compressed traces.
+const COMPRESSED: [&str; 3] = ["zst", "gz", "xz"];
+
+/// The files that are read together with `path`, which names one of a blktrace or all.
+pub fn read_with(path: &Path) -> Vec<PathBuf> {
+    let end = path.extension().and_then(|e| e.to_str());
+    let path = match end {
+        Some(end) if COMPRESSED.contains(&end) => path.with_extension(""),
+        _ => path.to_path_buf(),
+    };
+    cpu_files_there(&blktrace_base(&path)).unwrap_or_default()
+}
+
 /// Where a blktrace has the events of a CPU.
 fn file_of_cpu(base: &Path, cpu: u16) -> PathBuf {
     let mut name = base.as_os_str().to_owned();

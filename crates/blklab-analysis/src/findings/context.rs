@@ -39,6 +39,37 @@ const NUMBERS: &[&str] = &[
 /// Attributes below `queue/` whose value is a text.
 const TEXTS: &[&str] = &["scheduler", "write_cache", "zoned"];
 
+/// Keys that stand alone: of the machine, and of the trace that it was recorded with.
+const WORDS: &[&str] = &[
+    "kernel",
+    "device",
+    "cpus",
+    "mount",
+    "dev_number",
+    "trace_format",
+];
+
+/// What keys with more behind it begin with: paths below `/sys/block/DEVICE`, and what
+/// recorders say of page cache, hardware queues and control groups.
+const BEGINS: &[&str] = &["queue/", "device/", "vm.", "mq.", "cgroup.", "io."];
+
+fn is_key(key: &str) -> bool {
+    WORDS.contains(&key) || BEGINS.iter().any(|begin| key.starts_with(begin))
+}
+
+/// That a context has no such key, and what would be one.
+fn no_such_key(key: &str) -> String {
+    if NUMBERS.contains(&key) || TEXTS.contains(&key) {
+        return format!("{key}: a context has no such key; did you mean queue/{key}?");
+    }
+    format!(
+        "{}: a context has no such key: {}, or what begins with {}",
+        blklab_types::shown(key),
+        WORDS.join(", "),
+        BEGINS.join(", ")
+    )
+}
+
 /// What is known beside the trace; empty if nothing is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
@@ -99,6 +130,12 @@ impl Context {
         };
         if key.is_empty() {
             return Err(fail("a key before ="));
+        }
+        if !is_key(key) {
+            return Err(ContextError {
+                line: 0,
+                what: no_such_key(key),
+            });
         }
         let own = key.strip_prefix("queue/").unwrap_or_default();
         if key == "kernel" {

@@ -23,7 +23,7 @@ pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> 
     if cases.is_empty() {
         return Ok(Vec::new());
     }
-    let interrupt = Interrupt::watch()?;
+    let interrupt = Interrupt::watch();
     let progress = Progress::new(cases.len());
     let reports = blklab::parallel::map(cases, blklab::parallel::cores(), |case| {
         let report = run_fio_case(case, a.results.as_deref(), a.cpu_cost, &interrupt.stop);

@@ -26,7 +26,7 @@ pub(super) fn run(a: &ConformArgs, cases: &[MachineCase]) -> Result<Vec<MachineR
     if a.seeds == 0 {
         bail!("--seeds: at least 1");
     }
-    let interrupt = Interrupt::watch()?;
+    let interrupt = Interrupt::watch();
     let progress = Progress::new(cases.len());
     let threads = blklab::parallel::cores();
     let mut reports = Vec::with_capacity(cases.len());

@@ -65,7 +65,11 @@ impl<'a> Asked<'a> {
         let catalogue = &planner.catalogue();
         let run = Some(&a.file).filter(|file| !is_trace(file));
         let base = match a.stack.as_ref().or(run) {
-            Some(dir) if dir.is_dir() => Some(RunDir::open(dir, catalogue)?.experiment),
+            Some(dir) if dir.is_dir() => {
+                let dir = RunDir::open(dir, catalogue)?;
+                dir.check_events()?;
+                Some(dir.experiment)
+            }
             Some(file) => Some(blklab::load(file, catalogue)?),
             None => None,
         };

@@ -2,18 +2,19 @@
 //! `blklab trace to-fio`.
 
 use super::recorded_stack::{Asked, On};
+use crate::Outcome;
 use crate::args::{PlainFormat, ToFioArgs};
+use crate::guard::{self, Guard, Place};
 use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage, set_by_option};
 use anyhow::{Context as _, Result, bail};
-use blklab::outputs::{self, is_replaceable};
+use blklab::outputs::is_replaceable;
 use blklab::scheduler::Schedulers;
 use blklab::to_fio::{
     Compared, DeviceFit, ExactJob, Summary, compared, exact_job, job_file, job_on,
 };
-use blklab::trace_file::FileId;
 use blklab::{Error, Experiment, Planner, TraceSpec, targets};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 /// The disk of the simulation.
 const DISK: &str = "/dev/sda";
 
-pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
+pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<Outcome> {
     if a.exact && a.output.is_none() {
         bail!("--exact writes logs beside the job file: give it a name with -o");
     }
@@ -31,6 +32,10 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
     if let Some(text) = &a.trace_dev {
         set_by_option(&mut spec, "--trace-dev", "device", text)?;
     }
+    let read = std::iter::once(&a.file).chain(&a.stack).chain(&a.context);
+    let mut guard = Guard::new(read);
+    let output = a.output.as_ref().map(|path| guard.writes(path, "-o"));
+    let output = output.transpose()?;
     let planner = targets::planner(schedulers);
     let asked = Asked::new(a, &planner, schedulers)?;
     let mut input = open(&a.file)?;
@@ -53,26 +58,38 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<()> {
             job.text()
         }
     };
-    if let Some(path) = &a.output {
-        if FileId::at(path).is_some_and(|id| input.inputs().contains(&id)) {
-            bail!("{} is the input; give another name", path.display());
-        }
-        write_all(path, &text, exact.as_ref())?;
+    let files = output.map(|job| files(job, &text, exact.as_ref(), &mut guard));
+    let mut files = files.transpose()?;
+    if a.exact
+        && let Some(files) = files.take()
+    {
+        // The job reads them when it runs.
+        guard::write_all(&files)?;
     }
     let job_name = a.output.clone().unwrap_or_else(|| PathBuf::from("job.fio"));
+    let interrupt = Interrupt::watch();
     let proof = match asked.stack(&trace, schedulers)? {
         Ok(on) => {
-            let rows = proof(&planner, &on.experiment, &trace, &job_name, &text);
+            let job = (job_name.as_path(), text.as_str());
+            let rows = proof(&planner, &on.experiment, &trace, job, &interrupt);
             match rows {
                 Ok(rows) => Ok(Proof { on, rows }),
                 // Who named no machine asked for no proof.
-                Err(e) if !asked.says_something => Err(e.to_string()),
+                Err(e) if !asked.says_something || interrupt.happened() => Err(e.to_string()),
                 Err(e) => return Err(e),
             }
         }
         Err(why) => Err(why),
     };
-    show(a, &text, proof.as_ref().map_err(String::as_str))
+    if let Some(files) = files {
+        guard::write_all(&files)?;
+    }
+    show(a, &text, proof.as_ref().map_err(String::as_str))?;
+    Ok(if interrupt.happened() {
+        Outcome::Interrupted
+    } else {
+        Outcome::Done
+    })
 }
 
 /// The job beside the trace.
@@ -137,13 +154,20 @@ fn exact(a: &ToFioArgs, trace: &Summary, disk: &str) -> Result<ExactJob> {
     Ok(exact)
 }
 
-fn write_all(path: &Path, text: &str, exact: Option<&ExactJob>) -> Result<()> {
-    outputs::check_writable(path).context("-o")?;
+/// The logs and then the job that replays them.
+fn files(
+    job: Place,
+    text: &str,
+    exact: Option<&ExactJob>,
+    guard: &mut Guard,
+) -> Result<Vec<(Place, String)>> {
+    let mut files = Vec::new();
     for (name, log) in exact.iter().flat_map(|e| &e.logs) {
-        outputs::write_file(&path.with_file_name(name), log.as_bytes())?;
+        let path = job.path().with_file_name(name);
+        files.push((guard.writes(&path, "--exact")?, log.clone()));
     }
-    outputs::write_file(path, text.as_bytes())?;
-    Ok(())
+    files.push((job, text.to_owned()));
+    Ok(files)
 }
 
 /// Runs the job and compares.
@@ -151,18 +175,17 @@ fn proof(
     planner: &Planner,
     stack: &Experiment,
     trace: &Summary,
-    name: &Path,
-    text: &str,
+    (name, text): (&Path, &str),
+    interrupt: &Interrupt,
 ) -> Result<Vec<Compared>> {
     let e = job_on(stack, &name.display().to_string(), text.to_owned());
     let plan = planner.plan(&e).map_err(|err| Error {
         what: format!("the job cannot run on this stack: {}", err.what),
         ..err
     })?;
-    let interrupt = Interrupt::watch()?;
     let run = blklab::to_fio::simulate(&plan, Arc::clone(&interrupt.stop))?;
     if interrupt.happened() {
-        bail!("interrupted: the job was not compared with the trace");
+        bail!("interrupted");
     }
     Ok(compared(trace, &run))
 }

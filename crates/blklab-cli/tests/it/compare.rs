@@ -137,3 +137,23 @@ fn what_cannot_be_compared_is_refused() {
         assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     }
 }
+
+/// What is cut, damaged or lost is said of each side, in the words of the other commands.
+#[test]
+fn what_is_missing_of_a_trace_is_said() {
+    let f = Folder::new();
+    f.ok(&["run", "job.fio", "--trace", "a.blk"]);
+    let whole = std::fs::read(f.path("a.blk")).expect("a trace");
+    f.write("cut.blk", &whole[..whole.len() / 2]);
+    f.ok(&["compare", "a.blk", "a.blk"]);
+    let said = f.run(&["trace", "stats", "cut.blk"]).stderr;
+    assert!(said.starts_with("blklab: cut.blk: "), "{said}");
+    for args in [
+        ["compare", "a.blk", "cut.blk"],
+        ["compare", "cut.blk", "a.blk"],
+    ] {
+        let done = f.run(&args);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert_eq!(done.stderr, said, "{args:?}");
+    }
+}

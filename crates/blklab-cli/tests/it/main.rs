@@ -24,6 +24,7 @@ mod interrupt;
 mod machines;
 mod md;
 mod messages;
+mod outputs;
 mod own_runs;
 mod plan;
 mod progress;

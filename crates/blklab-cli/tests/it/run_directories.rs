@@ -99,3 +99,54 @@ fn what_is_no_run_directory_is_said_in_a_line() {
         "/out: not a run directory: there is no experiment.toml"
     );
 }
+
+/// Events of another run are not explained as those of this one, whatever reads them.
+#[test]
+fn a_run_directory_with_the_events_of_another_run_is_refused() {
+    let f = Folder::new();
+    let digest_of = |text: &str| digest(text).to_owned();
+    let one = ["run", "job.fio", "--kernel", "2.6.28", "--sched", "cfq"];
+    let one = digest_of(&f.ok(&[&one[..], &["--out", "one"]].concat()));
+    let two = digest_of(&f.ok(&["run", "job.fio", "--sched", "bfq", "--out", "two"]));
+    let readers: [&[&str]; 9] = [
+        &["why", "one"],
+        &["report", "one", "-o", "r.html"],
+        &["compare", "one", "two"],
+        &["compare", "two", "one", "--output", "c.txt"],
+        &["run", "one"],
+        &["run", "one", "--out", "three"],
+        &["run", "--trace-in", "one"],
+        &["trace", "info", "one"],
+        &["trace", "to-fio", "two", "--stack", "one"],
+    ];
+    for args in readers {
+        assert_eq!(f.run(args).code, Some(0), "{args:?}");
+        f.shell("rm -rf r.html c.txt three");
+    }
+    let before = f.names(".");
+    let refused = |found: &str, said: &str| {
+        let expected = format!(
+            "blklab: one/events.blk: these are not the events of the run: their digest is \
+             {found}, and one/result.json says {said}; put the run's own events back, or run \
+             its experiment again (the file by itself can be read as a trace)\n"
+        );
+        for args in readers {
+            let done = f.run(args);
+            assert_eq!(done.code, Some(2), "{args:?}: {}", done.stderr);
+            assert_eq!(done.stderr, expected, "{args:?}");
+            assert_eq!(f.names("."), before, "{args:?}");
+        }
+    };
+    f.shell("mv one/events.blk own.blk; cp two/events.blk one/");
+    std::fs::rename(f.path("own.blk"), f.path("two/own.blk")).expect("moved");
+    refused(&two, &one);
+    f.shell(
+        "mv two/own.blk one/events.blk; cp one/result.json two/own.json; cp two/result.json one/",
+    );
+    refused(&one, &two);
+    f.shell("mv two/own.json one/result.json");
+    assert_eq!(f.run(&["why", "one"]).code, Some(0));
+    // A run is run again without its trace.
+    f.shell("rm one/events.blk");
+    assert_eq!(digest_of(&f.ok(&["run", "one"])), one);
+}

@@ -154,7 +154,11 @@ fn an_input_is_never_an_output() {
     f.ok(&["run", "job.fio", "--trace", "t.blk"]);
     let done = f.run(&["trace", "convert", "t.blk", "./t.blk"]);
     assert_eq!(done.code, Some(2), "{}", done.stderr);
-    assert!(done.stderr.contains("is the input"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("which this command reads"),
+        "{}",
+        done.stderr
+    );
 }
 
 /// Messages say where, and nothing of what stands in somebody's file.

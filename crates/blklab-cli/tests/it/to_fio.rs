@@ -171,7 +171,7 @@ fn what_cannot_become_a_job_is_one_line() {
         (&["no-q.txt"], "no Q events"),
         (&["flush.txt"], "only flushes"),
         (&["a.txt", "--exact"], "-o"),
-        (&["a.txt", "-o", "a.txt"], "is the input"),
+        (&["a.txt", "-o", "a.txt"], "which this command reads"),
         (
             &["a.txt", "--exact", "-o", "c.fio"],
             "neither blklab nor fio wrote it",

@@ -5,23 +5,25 @@ use crate::synthetic::{Recorder, Said, header, send, trace};
 use blklab_formats::TraceFile;
 use blklab_formats::blkparse::{BlkparseOptions, BlkparseWriter};
 use blklab_formats::blktrace::{BlktraceReader, BlktraceStream, BlktraceWriter};
+use blklab_testkit::Blktrace;
 use blklab_trace::TraceSource;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs a tool in `dir`; `None` if it is not installed.
-pub(crate) fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<Output> {
-    if name == "blkparse" && !blklab_testkit::has_blktrace_1_2() {
-        return None;
-    }
-    match Command::new(name).args(args).current_dir(dir).output() {
-        Ok(output) => Some(output),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            blklab_testkit::skipped(&format!("{name} is not installed"));
-            None
-        }
-        Err(e) => panic!("{name}: {e}"),
+/// Runs blkparse or btt in `dir`; `None` if they are not installed.
+fn tool(dir: &Path, name: &str, args: &[&str]) -> Option<(Blktrace, Output)> {
+    let release = Blktrace::installed()?;
+    let run = Command::new(name).args(args).current_dir(dir).output();
+    Some((release, run.unwrap_or_else(|e| panic!("{name}: {e}"))))
+}
+
+/// The text that blkparse left in a file, as 1.2.0 prints it.
+fn printed(release: Blktrace, path: &Path) -> Vec<u8> {
+    let text = fs::read(path).unwrap();
+    match String::from_utf8(text) {
+        Ok(text) => release.text(&text).into_bytes(),
+        Err(e) => e.into_bytes(),
     }
 }
 
@@ -57,12 +59,13 @@ fn check(said: &[Said], nr_cpus: u16, what: &str) {
     if !summary {
         args.push("-q");
     }
-    let Some(output) = tool(dir.path(), "blkparse", &args) else {
+    let Some((release, output)) = tool(dir.path(), "blkparse", &args) else {
         return;
     };
     assert!(output.status.success());
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{what}");
-    let theirs = fs::read(dir.path().join("text")).unwrap();
+    let errors = release.errors(&String::from_utf8_lossy(&output.stderr));
+    assert_eq!(errors, "", "{what}");
+    let theirs = printed(release, &dir.path().join("text"));
     compare(&our_text(said, summary), &theirs, what);
 }
 
@@ -146,8 +149,10 @@ fn real_traces_print_as_blkparse_prints_them() {
     let mut nr_compared = 0;
     for (folder, name) in real_traces(dir.path()) {
         let out = tool(&folder, "blkparse", &["-q", "-i", &name]);
-        let Some(output) = out else { return };
-        let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
+        let Some((release, output)) = out else {
+            return;
+        };
+        let theirs = release.text(&String::from_utf8_lossy(&output.stdout));
         let mut file = TraceFile::open(&folder.join(&name)).unwrap();
         let mut writer = BlkparseWriter::new(
             Vec::new(),
@@ -211,7 +216,7 @@ fn btt_reads_it() {
     let mut stream = BlktraceStream::new(Vec::new());
     send(&said, &mut stream);
     fs::write(dir.path().join("t.bin"), stream.finish().unwrap()).unwrap();
-    let Some(output) = tool(dir.path(), "btt", &["-A", "-i", "t.bin", "-o", "out"]) else {
+    let Some((_, output)) = tool(dir.path(), "btt", &["-A", "-i", "t.bin", "-o", "out"]) else {
         return;
     };
     assert!(output.status.success(), "{output:?}");
@@ -238,11 +243,11 @@ fn recorded_traces_print_like_blkparse() {
             let summary = !has_separators();
             let args = ["-i", "t", "-o", "text", "-q"];
             let args = &args[..if summary { 4 } else { 5 }];
-            let Some(output) = tool(dir.path(), "blkparse", args) else {
+            let Some((release, output)) = tool(dir.path(), "blkparse", args) else {
                 return;
             };
             assert!(output.status.success());
-            let theirs = fs::read(dir.path().join("text")).unwrap();
+            let theirs = printed(release, &dir.path().join("text"));
             let mut reader = BlktraceReader::open(&dir.path().join("t")).unwrap();
             let mut recorder = Recorder::default();
             reader.send_all(&mut recorder).unwrap();

@@ -10,7 +10,7 @@ use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_experiment::{Catalogue, Experiment};
-use blklab_formats::TraceFile;
+use blklab_formats::{ReadCounts, TraceFile};
 use blklab_trace::{DigestSink, NullSink};
 use blklab_types::Error;
 use serde::Serialize;
@@ -48,6 +48,8 @@ pub struct Run {
     pub experiment: Option<Experiment>,
     /// Digest of its events.
     pub digest: u64,
+    /// What its reader found, and what it could not use.
+    pub counts: ReadCounts,
     /// Where it becomes steady.
     pub warm_up: WarmUp,
     /// What is wrong in it: kinds of findings with their delay.
@@ -252,6 +254,7 @@ impl Side {
 struct Read {
     windows: Windows,
     digest: u64,
+    counts: ReadCounts,
     report: Report,
 }
 
@@ -263,6 +266,7 @@ impl Read {
             path,
             experiment,
             digest: self.digest,
+            counts: self.counts.clone(),
             warm_up: self.windows.warm_up(),
             findings: harmful.map(|f| (f.kind, f.total_ns)).collect(),
         }
@@ -280,6 +284,7 @@ fn read(input: &mut TraceFile, context: Context) -> Result<Read, Error> {
     Ok(Read {
         windows,
         digest: also.1.digest.value(),
+        counts: input.counts().clone(),
         report,
     })
 }

@@ -6,6 +6,7 @@ use super::{EVENTS, EXPERIMENT, JOB, RESULT};
 use crate::record::{FORMAT, RunRecord};
 use blklab_experiment::{Catalogue, Experiment, NAMED_BYTES_MAX, load, read_named};
 use blklab_formats::TraceFile;
+use blklab_trace::{NullSink, TraceSource as _};
 use blklab_types::Error;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -34,9 +35,13 @@ pub fn is_trace(path: &Path) -> bool {
     if !path.is_dir() {
         return true;
     }
-    let mut inside = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let has_runs = is_run(path) || inside.any(|entry| is_run(&entry.path()));
-    !has_runs && TraceFile::is_folder(path)
+    !holds_runs(path) && TraceFile::is_folder(path)
+}
+
+/// Whether a folder is a run directory, or has one in it.
+pub(crate) fn holds_runs(folder: &Path) -> bool {
+    let mut inside = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    is_run(folder) || inside.any(|entry| is_run(&entry.path()))
 }
 
 /// The run directories in a folder, in the order of their names.
@@ -118,13 +123,33 @@ impl RunDir {
         self.dir.join(EVENTS)
     }
 
-    /// Its trace events.
+    /// Its trace events. Reading them fails at their end if they are not those of the run: by
+    /// their digest.
     ///
     /// # Errors
     /// If they cannot be read.
     pub fn events(&self) -> Result<TraceFile, Error> {
-        let opened = TraceFile::open(&self.events_path());
-        opened.map_err(|e| Error::new(e.to_string()))
+        let path = self.events_path();
+        let opened = TraceFile::open(&path).map_err(|e| Error::new(e.to_string()))?;
+        let said = u64::from_str_radix(&self.record.digest, 16);
+        let said = said.map_err(|_| {
+            let what = format!("blklab.digest: {}: expected 16 digits", self.record.digest);
+            Error::new(what).in_file(&self.dir.join(RESULT).display().to_string())
+        })?;
+        Ok(opened.with_digest(said, &self.dir.join(RESULT), &path))
+    }
+
+    /// Refuses a directory whose trace is not that of its run, for who uses something else of
+    /// it. That the trace is gone is no fault.
+    ///
+    /// # Errors
+    /// If it is that of another run, or cannot be read: one line.
+    pub fn check_events(&self) -> Result<(), Error> {
+        if !self.events_path().is_file() {
+            return Ok(());
+        }
+        let read = self.events()?.send_all(&mut NullSink);
+        read.map_err(|e| Error::new(e.to_string()))
     }
 }
 

@@ -60,6 +60,8 @@ pub enum TestbedError {
     Testbed(u32, Error),
     /// The file of runs that are done cannot be written.
     Journal(io::Error),
+    /// It says what cannot be.
+    Saved(Error),
 }
 
 impl fmt::Display for TestbedError {
@@ -67,6 +69,7 @@ impl fmt::Display for TestbedError {
         match self {
             TestbedError::NoSpace(what) => f.write_str(what),
             TestbedError::Testbed(number, e) => write!(f, "testbed {number}: {e}"),
+            TestbedError::Saved(e) => e.fmt(f),
             TestbedError::Journal(e) => write!(f, "the file of runs that are done: {e}"),
         }
     }
@@ -195,7 +198,9 @@ impl<'a> Testbeds<'a> {
         journal: &Journal,
     ) -> Result<Option<super::Values>, TestbedError> {
         let asked = asked(self.studies, &run.cell);
-        if let Some(values) = journal.values(&run.key) {
+        let names: Vec<&str> = asked.iter().map(|(_, _, name)| name.as_str()).collect();
+        let saved = journal.values(&run.key, &names);
+        if let Some(values) = saved.map_err(TestbedError::Saved)? {
             let value = |(s, m, name): (usize, usize, String)| Some((s, m, *values.get(&name)?));
             return Ok(Some(asked.into_iter().filter_map(value).collect()));
         }
