@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A table as Apache Parquet: rows are gathered by columns, group by group.
 
-use crate::columns::{Column, Kind, Value};
-use crate::sheet::shown;
+use crate::columns::{Column, Kind, Value, shown};
 use ::parquet::basic::{Compression, ConvertedType, GzipLevel, LogicalType, Repetition, Type};
 use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use ::parquet::errors::ParquetError;

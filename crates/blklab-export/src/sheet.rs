@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A table on its way into a file: CSV, or Parquet.
 
-use crate::columns::{Column, Value};
+use crate::columns::{Column, shown};
 #[cfg(feature = "parquet")]
 use crate::parquet::Groups;
 use std::io::{self, Write};
@@ -71,46 +71,9 @@ impl<W: Write + Send> Sheet<W> {
     }
 }
 
-/// A value as text; nothing where there is none.
-pub(crate) fn shown<'a>(value: Value<'a>, buf: &'a mut String) -> &'a str {
-    use std::fmt::Write as _;
-    buf.clear();
-    // Writing to a string cannot fail.
-    let _ = match value {
-        Value::Absent => Ok(()),
-        Value::Text(text) => return text,
-        Value::Number(n) => write!(buf, "{n}"),
-        Value::Device(dev) => write!(buf, "{dev}"),
-        Value::Letters(rwbs) => write!(buf, "{rwbs}"),
-    };
-    buf
-}
-
 fn csv_error(e: csv::Error) -> io::Error {
     match e.into_kind() {
         csv::ErrorKind::Io(e) => e,
         other => io::Error::other(format!("{other:?}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use blklab_trace::Rwbs;
-    use blklab_types::Dev;
-
-    #[test]
-    fn values_as_text() {
-        let check = |value, expected: &str| assert_eq!(shown(value, &mut String::new()), expected);
-        check(Value::Absent, "");
-        check(Value::Number(u64::MAX), "18446744073709551615");
-        check(
-            Value::Device(Dev {
-                major: 259,
-                minor: 1,
-            }),
-            "259,1",
-        );
-        check(Value::Letters(Rwbs::WRITE.with(Rwbs::SYNC)), "WS");
     }
 }
