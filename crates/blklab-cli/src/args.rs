@@ -502,6 +502,8 @@ pub(crate) enum ListWhat {
     Targets,
     /// Kernel presets
     Kernels,
+    /// What each release changed, with its source
+    Changes,
     /// Historical patches
     Patches,
     /// Built-in scenarios

@@ -17,6 +17,7 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
         ListWhat::Devices => list::devices(),
         ListWhat::Targets => list::targets(),
         ListWhat::Kernels => list::kernels(schedulers),
+        ListWhat::Changes => list::changes(schedulers, kernel),
         ListWhat::Patches => list::patches(kernel),
         ListWhat::Scenarios => list::scenarios(),
         ListWhat::Filesystems => list::filesystems(),

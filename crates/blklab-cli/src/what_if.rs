@@ -5,13 +5,13 @@ use crate::again::{Again, Known};
 use crate::interrupt::Interrupt;
 use crate::output::{figures, hanging, paragraph, part};
 use anyhow::{Result, bail};
-use blklab::Actions;
 use blklab::explain::Survey;
 use blklab::findings::{Report, time_text};
 use blklab::metric::Unit;
 use blklab::what_if::{
     self, COLUMNS, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
 };
+use blklab::{Actions, Error};
 use serde::Serialize;
 use std::io::Write;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub(crate) fn ask(
         },
         Err(why) => Asked {
             what_if: None,
-            no_what_if: Some(why),
+            no_what_if: Some(why.to_string()),
         },
     })
 }
@@ -98,14 +98,14 @@ fn on_stage<'a>(
     known: &'a Known,
     seen: Seen<'a>,
     stop: Arc<AtomicBool>,
-) -> Result<Stage<'a>, String> {
+) -> Result<Stage<'a>, Error> {
     let fits = seen.again.re_enacted.as_ref();
     let fits = fits.map(|r| r.scheduler.as_str());
     let Some(scheduler) = known.context().scheduler().or(fits) else {
         let why = seen.again.not_re_enacted.as_deref();
-        return Err(why
-            .unwrap_or("the scheduler is not known (--sched)")
-            .to_owned());
+        return Err(Error::new(
+            why.unwrap_or("the scheduler is not known (--sched)"),
+        ));
     };
     let of_trace = what_if::Known {
         context: known.context(),
@@ -122,14 +122,14 @@ fn on_stage<'a>(
 /// The given changes, each by itself; without any, the remedies.
 fn tried(
     changes: &[Vec<Change>],
-    one: impl Fn(&[Change]) -> Result<Trial, String>,
+    one: impl Fn(&[Change]) -> Result<Trial, Error>,
     remedies: impl FnOnce() -> Vec<Trial>,
 ) -> Result<Vec<Trial>> {
     if changes.is_empty() {
         return Ok(remedies());
     }
     let trials = changes.iter().map(|c| one(c)).collect();
-    let trials: Result<Vec<Trial>, String> = trials;
+    let trials: Result<Vec<Trial>, Error> = trials;
     trials.map_err(|why| anyhow::anyhow!("--what-if: {why}"))
 }
 

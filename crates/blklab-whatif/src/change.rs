@@ -3,8 +3,7 @@
 
 use crate::programs::{Otherwise, Programs};
 use blklab_experiment::{DeviceSpec, Experiment};
-use blklab_types::no_such;
-use blklab_types::{IoPrio, PrioClass, shown};
+use blklab_types::{Error, IoPrio, PrioClass, no_such, shown};
 use serde::Serialize;
 use std::fmt;
 
@@ -79,7 +78,7 @@ const KEYS: [(&str, &str); 8] = [
 ///
 /// # Errors
 /// One line: what is wrong, what would be right.
-pub fn parse(text: &str) -> Result<Vec<Change>, String> {
+pub fn parse(text: &str) -> Result<Vec<Change>, Error> {
     let mut changes: Vec<Change> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
@@ -89,13 +88,15 @@ pub fn parse(text: &str) -> Result<Vec<Change>, String> {
                 *spec += &format!(",{part}");
             }
             Some(Change::Set { .. }) if !is_key && part.contains('=') => {
-                changes.push(setting(part)?);
+                changes.push(setting(part).map_err(Error::new)?);
             }
-            _ => changes.push(one(key, value)?),
+            _ => changes.push(one(key, value).map_err(Error::new)?),
         }
     }
     if changes.is_empty() {
-        return Err("nothing is changed; write sched=NAME, set=KEY=VALUE, …".to_owned());
+        return Err(Error::new(
+            "nothing is changed; write sched=NAME, set=KEY=VALUE, …",
+        ));
     }
     Ok(changes)
 }
@@ -355,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_is_none_says_what_would_be_right() {
-        let told = |text| parse(text).expect_err("refused");
+        let told = |text| parse(text).expect_err("refused").what;
         assert!(told("").contains("write sched="));
         assert!(told("shed=bfq").contains("did you mean 'sched'?"));
         assert_eq!(told("depth=fio"), "depth=fio: write depth=fio:4");

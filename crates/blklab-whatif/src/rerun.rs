@@ -13,7 +13,7 @@ use blklab_experiment::Experiment;
 use blklab_infer::{Collector, Recorded};
 use blklab_target::{Planner, Sinks};
 use blklab_trace::Actions;
-use blklab_types::Dev;
+use blklab_types::{Dev, Error, ErrorKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -55,10 +55,10 @@ impl<'a> Rerun<'a> {
         collector: Collector,
         known: OwnRun<'a>,
         stop: Arc<AtomicBool>,
-    ) -> Result<Rerun<'a>, String> {
-        let dev = device(known.planner, known.experiment)?;
+    ) -> Result<Rerun<'a>, Error> {
+        let dev = device(known.planner, known.experiment).map_err(Error::new)?;
         let recorded = collector.finish(Actions::ALL, Some(dev));
-        let recorded = recorded.map_err(|e| e.to_string())?;
+        let recorded = recorded.map_err(|e| Error::new(e.to_string()))?;
         let mut rerun = Rerun {
             known,
             recorded,
@@ -68,10 +68,10 @@ impl<'a> Rerun<'a> {
         };
         let before = figures(&rerun.recorded);
         if !known.is_new {
-            rerun.before = rerun.run(known.experiment)?;
+            rerun.before = rerun.run(known.experiment).map_err(Error::new)?;
             rerun.off = off(&before, &rerun.before);
         } else if rerun.stop.load(Ordering::Relaxed) {
-            return Err("interrupted".to_owned());
+            return Err(Error::new("interrupted").of_kind(ErrorKind::Interrupted));
         } else {
             rerun.before = before;
         }
@@ -97,8 +97,9 @@ impl<'a> Rerun<'a> {
     ///
     /// # Errors
     /// If they are not possible: one line.
-    pub fn what_if(&self, changes: &[Change]) -> Result<Trial, String> {
-        remedy::asked(changes, |changes, trial| self.compare(changes, trial))
+    pub fn what_if(&self, changes: &[Change]) -> Result<Trial, Error> {
+        let tried = remedy::asked(changes, |changes, trial| self.compare(changes, trial));
+        tried.map_err(Error::new)
     }
 
     fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {

@@ -14,7 +14,7 @@ use blklab_infer::{Collector, Recorded};
 use blklab_sched::Schedulers;
 use blklab_target::{Planner, Replay, Sinks};
 use blklab_trace::Actions;
-use blklab_types::{Pid, Span};
+use blklab_types::{Error, Pid, Span};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,16 +87,17 @@ impl<'a> Stage<'a> {
         commands: &Commands,
         known: Known<'a>,
         stop: Arc<AtomicBool>,
-    ) -> Result<Stage<'a>, String> {
-        let (dev, disk) = known.survey.disk(known.lost).map_err(|e| e.what)?;
+    ) -> Result<Stage<'a>, Error> {
+        let (dev, disk) = known.survey.disk(known.lost)?;
         if recorded.dev != dev {
-            return Err("its bios and its commands are of different devices".to_owned());
+            return Err(Error::new(
+                "its bios and its commands are of different devices",
+            ));
         }
         if !recorded.has_completions() {
-            return Err("no C event says when a bio ended".to_owned());
+            return Err(Error::new("no C event says when a bio ended"));
         }
-        let stack = Stack::of_context(known.context, known.scheduler, known.schedulers, disk)
-            .map_err(|e| e.what)?;
+        let stack = Stack::of_context(known.context, known.scheduler, known.schedulers, disk)?;
         let mut experiment = stack.experiment;
         experiment.workload = Workload::Processes(Vec::new());
         let mut assumed = stack.assumed;
@@ -118,7 +119,8 @@ impl<'a> Stage<'a> {
             servers: servers(known.context),
             rotates: known.context.rotates() == Some(true),
         };
-        let devices = devices(&recorded, commands, hints, &experiment, disk)?;
+        let devices = devices(&recorded, commands, hints, &experiment, disk);
+        let devices = devices.map_err(Error::new)?;
         recorded.commands = Vec::new();
         let mut stage = Stage {
             known,
@@ -135,7 +137,7 @@ impl<'a> Stage<'a> {
             main: Timing::Closed,
             stop,
         };
-        stage.choose(devices)?;
+        stage.choose(devices).map_err(Error::new)?;
         Ok(stage)
     }
 
@@ -208,8 +210,9 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// If they are not possible: one line.
-    pub fn what_if(&self, changes: &[Change]) -> Result<Trial, String> {
-        remedy::asked(changes, |changes, trial| self.compare(changes, trial))
+    pub fn what_if(&self, changes: &[Change]) -> Result<Trial, Error> {
+        let tried = remedy::asked(changes, |changes, trial| self.compare(changes, trial));
+        tried.map_err(Error::new)
     }
 
     fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {

@@ -237,21 +237,10 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
                 "schedulers".into(),
                 format!("{} (default {default})", names.join(", ")),
             )];
-            let queue = if p.version.has_single_queue() {
-                ("block layer", sq::CHANGES)
-            } else {
-                ("block layer", mq::CHANGES)
-            };
-            let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
-            let of_schedulers = of.iter().flat_map(tables);
-            let cache = ("page cache", blklab_pagecache::CHANGES);
-            let of_filesystems = blklab_fs::ALL.iter().map(|f| (f.name, f.changes));
-            let owners = [queue].into_iter().chain(of_schedulers);
-            let owners = owners.chain([cache]).chain(of_filesystems);
-            for (owner, changes) in owners {
-                let new =
-                    |c: &&Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;
-                for c in changes.iter().filter(new) {
+            let is_new =
+                |c: &Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;
+            for (owner, c) in changes_of(of) {
+                if is_new(c) {
                     let text = format!("{}: {} ({})", c.release, c.what, c.source);
                     details.push((owner.to_owned(), text));
                 }
@@ -262,6 +251,31 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
             }
         })
         .collect()
+}
+
+/// What every model changes from one release to the next, with the model's name: the
+/// block layer, schedulers, the page cache, filesystems.
+fn changes_of(of: Schedulers) -> impl Iterator<Item = (&'static str, &'static Change)> {
+    let queues = [("block layer", sq::CHANGES), ("block layer", mq::CHANGES)];
+    let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
+    let of_schedulers: Vec<_> = of.iter().flat_map(tables).collect();
+    let cache = ("page cache", blklab_pagecache::CHANGES);
+    let of_filesystems = blklab_fs::ALL.iter().map(|f| (f.name, f.changes));
+    let owners = queues.into_iter().chain(of_schedulers);
+    let owners = owners.chain([cache]).chain(of_filesystems);
+    owners.flat_map(|(owner, changes)| changes.iter().map(move |c| (owner, c)))
+}
+
+/// What changed, release by release, oldest first; of one release, or of all.
+pub fn changes(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
+    let mut all: Vec<_> = changes_of(of).collect();
+    all.retain(|(_, c)| kernel.is_none_or(|k| c.release == k));
+    all.sort_by_key(|(_, c)| c.release);
+    let row = |(owner, c): (&str, &Change)| Entry {
+        details: vec![("source".into(), c.source.to_owned())],
+        ..entry(&c.release.to_string(), format!("{owner}: {}", c.what))
+    };
+    all.into_iter().map(row).collect()
 }
 
 /// What runs experiments.

@@ -10,7 +10,7 @@ pub use blklab_whatif::{
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_infer::Collector;
 use blklab_trace::{Actions, Event, TraceSink};
-use blklab_types::{Pid, Time};
+use blklab_types::{Error, Pid, Time};
 use blklab_whatif::Commands;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,10 +57,10 @@ pub fn stage(
     kinds: Actions,
     known: Known<'_>,
     stop: Arc<AtomicBool>,
-) -> Result<Stage<'_>, String> {
-    let (dev, _) = known.survey.disk(known.lost).map_err(|e| e.what)?;
+) -> Result<Stage<'_>, Error> {
+    let (dev, _) = known.survey.disk(known.lost)?;
     let recorded = recording.processes.finish(kinds, Some(dev));
-    let recorded = recorded.map_err(|e| e.to_string())?;
+    let recorded = recorded.map_err(|e| Error::new(e.to_string()))?;
     let (commands, _) = recording.commands.finish();
     Stage::new(recorded, &commands, known, stop)
 }
@@ -74,6 +74,6 @@ pub fn rerun(
     recording: Recording,
     known: OwnRun<'_>,
     stop: Arc<AtomicBool>,
-) -> Result<Rerun<'_>, String> {
+) -> Result<Rerun<'_>, Error> {
     Rerun::new(recording.processes, known, stop)
 }
