@@ -107,7 +107,7 @@ impl Experiment {
             return Err(Error::new(what).about("seed"));
         }
         if !blklab_kernel::releases().any(|v| v == self.kernel) {
-            return Err(Error::new(format!(
+            return Err(Error::not_modelled(format!(
                 "kernel {} is not modelled; 2.6.16 to {DEFAULT_KERNEL} are",
                 self.kernel
             ))

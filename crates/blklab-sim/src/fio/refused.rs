@@ -20,20 +20,20 @@ pub(super) fn check_engine(job: &Job) -> Result<(), Error> {
     let name = job.settings.ioengine.as_str();
     let simulated = |e: &&EngineSpec| e.is_simulated();
     let valid: Vec<&str> = ENGINES.iter().filter(simulated).map(|e| e.name).collect();
-    let what = match job.engine() {
+    let refused = match job.engine() {
         Some(e) if simulated(&e) => return Ok(()),
-        Some(_) => format!(
+        Some(_) => Error::not_modelled(format!(
             "job '{}': ioengine={name} is not simulated; those that are: {}",
             job.name,
             valid.join(", ")
-        ),
-        None => format!(
+        )),
+        None => Error::new(format!(
             "job '{}': ioengine: {}",
             job.name,
             no_such("engine", name, &valid)
-        ),
+        )),
     };
-    Err(Error::new(what).at(job.place_of(&["ioengine"])))
+    Err(refused.at(job.place_of(&["ioengine"])))
 }
 
 /// Largest `iodepth`: a request record is kept for each.

@@ -168,7 +168,7 @@ fn engines_that_are_not_simulated_are_refused_by_name() {
         .map(drop)
         .unwrap_err();
     assert!(
-        err.contains("engine 'rbd' is not simulated; those that are: sync"),
+        err.contains("ioengine=rbd is not simulated; those that are: sync"),
         "{err}"
     );
 }
