@@ -13,7 +13,7 @@ use blklab_types::{Error, no_such};
 use blklab_workload::scenario::{self, Scenario};
 
 /// The newest release that is modelled.
-pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(6, 18);
+pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::NEWEST;
 
 /// The kernel of measured cases (files with `seconds` or `trace`) that name
 /// none: Linux 6.1 of Debian 12.

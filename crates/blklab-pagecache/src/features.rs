@@ -433,8 +433,9 @@ impl fmt::Display for UnsupportedRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no page cache model for Linux {}: 2.6.16 to 6.18 are modelled",
-            self.0
+            "no page cache model for Linux {}: 2.6.16 to {} are modelled",
+            self.0,
+            KernelVersion::NEWEST
         )
     }
 }
@@ -843,7 +844,7 @@ impl Features {
     pub fn of(kernel: KernelVersion) -> Result<Features, UnsupportedRelease> {
         let after = Features::SINCE.partition_point(|(since, _)| *since <= kernel);
         match Features::SINCE[..after].last() {
-            Some((_, features)) if kernel < KernelVersion::new(6, 19) => Ok(*features),
+            Some((_, features)) if kernel <= KernelVersion::NEWEST => Ok(*features),
             _ => Err(UnsupportedRelease(kernel)),
         }
     }
