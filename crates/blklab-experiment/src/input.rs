@@ -3,7 +3,7 @@
 //! regular file of limited size: nobody waits for a pipe or fills the memory
 //! with `/dev/zero` because a stranger's experiment says so.
 
-use blklab_types::{Error, ErrorKind};
+use blklab_types::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt as _;
@@ -64,10 +64,7 @@ pub fn read_named(path: &Path, bytes_max: u64) -> Result<String, Error> {
 fn cannot_read(e: &io::Error) -> Error {
     let text = e.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    Error::new(format!("cannot read: {text}")).of_kind(match e.kind() {
-        io::ErrorKind::NotFound => ErrorKind::MissingFile,
-        _ => ErrorKind::BadInput,
-    })
+    Error::new(format!("cannot read: {text}")).of_kind(e.kind().into())
 }
 
 fn text(from: impl Read, bytes_max: u64) -> Result<String, Error> {

@@ -6,7 +6,7 @@ use blklab_fio::parse::Recording;
 use blklab_fio::replay::trace::{TraceEvent, TraceKind};
 use blklab_formats::blktrace::{BlktraceReader, is_magic};
 use blklab_trace::{Action, Event, Item, Rwbs, TraceSource as _};
-use blklab_types::{Error, ErrorKind};
+use blklab_types::Error;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -33,10 +33,7 @@ pub(crate) fn open(path: &Path) -> Result<Recording<'static>, Error> {
 }
 
 fn unreadable(e: io::Error) -> Error {
-    Error::new(e.to_string()).of_kind(match e.kind() {
-        io::ErrorKind::NotFound => ErrorKind::MissingFile,
-        _ => ErrorKind::BadInput,
-    })
+    Error::new(e.to_string()).of_kind(e.kind().into())
 }
 
 /// The events that a replay is made from.

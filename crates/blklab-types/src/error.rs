@@ -2,8 +2,9 @@
 //! The one error that crosses crates: what kind it is, where it arose, and one line
 //! that says what is wrong and what would be right.
 
-use crate::push_visibly;
+use crate::visible;
 use std::fmt;
+use std::io;
 
 /// A place in a text file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -45,6 +46,16 @@ pub enum ErrorKind {
     Interrupted,
 }
 
+impl From<io::ErrorKind> for ErrorKind {
+    /// That of a file that cannot be read.
+    fn from(kind: io::ErrorKind) -> ErrorKind {
+        match kind {
+            io::ErrorKind::NotFound => ErrorKind::MissingFile,
+            _ => ErrorKind::BadInput,
+        }
+    }
+}
+
 /// Why something was refused or failed: one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Error {
@@ -72,6 +83,11 @@ impl Error {
     /// What is asked for is right, and is not modelled.
     pub fn not_modelled(what: impl Into<String>) -> Error {
         Error::new(what).of_kind(ErrorKind::NotModelled)
+    }
+
+    /// The caller asked for an end.
+    pub fn interrupted() -> Error {
+        Error::new("interrupted").of_kind(ErrorKind::Interrupted)
     }
 
     /// The same error, of another kind.
@@ -124,23 +140,17 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
-            write_visibly(f, file)?;
+            f.write_str(&visible(file))?;
             f.write_str(":")?;
             if let Some(line) = self.line {
                 write!(f, "{line}:")?;
             }
             f.write_str(" ")?;
         }
-        write_visibly(f, &self.what)
+        // Names and values from files stand in messages: a line feed or an escape code in them
+        // must not reach the terminal as such.
+        f.write_str(&visible(&self.what))
     }
-}
-
-/// Names and values from files stand in messages: a line feed or an escape
-/// code in them must not reach the terminal as such.
-fn write_visibly(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    let mut visible = String::with_capacity(text.len());
-    push_visibly(&mut visible, text);
-    f.write_str(&visible)
 }
 
 impl std::error::Error for Error {}

@@ -88,9 +88,9 @@ pub fn parse(text: &str) -> Result<Vec<Change>, Error> {
                 *spec += &format!(",{part}");
             }
             Some(Change::Set { .. }) if !is_key && part.contains('=') => {
-                changes.push(setting(part).map_err(Error::new)?);
+                changes.push(setting(part)?);
             }
-            _ => changes.push(one(key, value).map_err(Error::new)?),
+            _ => changes.push(one(key, value)?),
         }
     }
     if changes.is_empty() {
@@ -101,7 +101,7 @@ pub fn parse(text: &str) -> Result<Vec<Change>, Error> {
     Ok(changes)
 }
 
-fn setting(text: &str) -> Result<Change, String> {
+fn setting(text: &str) -> Result<Change, Error> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
             Ok(Change::Set {
@@ -109,26 +109,26 @@ fn setting(text: &str) -> Result<Change, String> {
                 value: value.trim().to_owned(),
             })
         }
-        _ => Err(format!(
+        _ => Err(Error::new(format!(
             "set={}: write set=KEY=VALUE, as in set=slice_idle=0",
             shown(text)
-        )),
+        ))),
     }
 }
 
-fn one(key: &str, value: &str) -> Result<Change, String> {
+fn one(key: &str, value: &str) -> Result<Change, Error> {
     let Some((_, example)) = KEYS.iter().find(|(name, _)| *name == key) else {
         let valid: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
-        return Err(no_such("change", key, &valid));
+        return Err(Error::new(no_such("change", key, &valid)));
     };
-    let bad = || format!("{key}={}: write {example}", shown(value));
+    let bad = || Error::new(format!("{key}={}: write {example}", shown(value)));
     if value.is_empty() {
         return Err(bad());
     }
     let value = value.trim().to_owned();
     let of_process = || {
         let (process, n) = value.rsplit_once(':').ok_or_else(bad)?;
-        Ok::<(String, String), String>((process.to_owned(), n.to_owned()))
+        Ok::<(String, String), Error>((process.to_owned(), n.to_owned()))
     };
     let number = || {
         let (process, n) = of_process()?;
@@ -179,18 +179,17 @@ impl Change {
     ///
     /// # Errors
     /// If it is not possible: one line.
-    fn apply(&self, e: &mut Experiment, programs: &mut dyn Programs) -> Result<(), String> {
-        let told = |e: blklab_types::Error| e.to_string();
+    fn apply(&self, e: &mut Experiment, programs: &mut dyn Programs) -> Result<(), Error> {
         match self {
             Change::Scheduler { name } => {
                 // Tunables of the other one say nothing about this.
                 e.tunables.clear();
-                e.choose_scheduler(name).map_err(told)
+                e.choose_scheduler(name)
             }
             Change::Set { key, value } => set(e, programs, key, value),
             Change::Patch { name } => {
                 e.patches.push(name.clone());
-                e.patches().map(drop).map_err(told)
+                e.patches().map(drop)
             }
             Change::Device { spec } => {
                 let mut parts = spec.split(',');
@@ -206,14 +205,14 @@ impl Change {
                 e.queue.rotational = None;
                 e.queue.write_cache = None;
                 e.queue.discard_max_bytes = None;
-                e.choose_device(device).map_err(told)
+                e.choose_device(device)
             }
             Change::Depth { process, depth } => {
                 programs.change(e, process, Otherwise::Depth(*depth))
             }
             Change::Batch { process, bios } => programs.change(e, process, Otherwise::Batch(*bios)),
             Change::Prio { process, level } => {
-                let prio = prio(level).ok_or_else(|| format!("no priority {level}"))?;
+                let prio = prio(level).ok_or_else(|| Error::new(format!("no priority {level}")))?;
                 programs.change(e, process, Otherwise::Prio(prio))
             }
             Change::Sync { process } => programs.change(e, process, Otherwise::Sync),
@@ -239,7 +238,7 @@ pub(crate) fn apply_all(
     changes: &[Change],
     e: &mut Experiment,
     programs: &mut dyn Programs,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let had = e.scheduler.clone();
     for change in changes {
         change.apply(e, programs)?;
@@ -262,11 +261,10 @@ fn set(
     programs: &mut dyn Programs,
     key: &str,
     value: &str,
-) -> Result<(), String> {
-    let told = |e: blklab_types::Error| e.to_string();
+) -> Result<(), Error> {
     let number = || {
         let n = value.parse::<u32>();
-        n.map_err(|_| format!("{key}={}: expected a number", shown(value)))
+        n.map_err(|_| Error::new(format!("{key}={}: expected a number", shown(value))))
     };
     if let Some(group) = key
         .strip_prefix("cgroup.")
@@ -276,7 +274,7 @@ fn set(
         e.cgroups.retain(|g| value != "max" || g.name != group);
         return match value {
             "max" => Ok(()),
-            _ => e.set(key, value).map_err(told),
+            _ => e.set(key, value),
         };
     }
     match name_of(key) {
@@ -295,7 +293,8 @@ fn set(
                 "write through" => false,
                 _ => {
                     let shown = shown(value);
-                    return Err(format!("{key}={shown}: write back or write through"));
+                    let what = format!("{key}={shown}: write back or write through");
+                    return Err(Error::new(what));
                 }
             });
             Ok(())
@@ -304,7 +303,7 @@ fn set(
             e.queue.queue_depth = Some(number()?.clamp(1, 65_536));
             Ok(())
         }
-        name => e.set(name, value).map_err(told),
+        name => e.set(name, value),
     }
 }
 

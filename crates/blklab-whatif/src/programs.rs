@@ -4,8 +4,7 @@
 
 use blklab_experiment::{Experiment, Workload};
 use blklab_infer::Recorded;
-use blklab_types::no_such;
-use blklab_types::{IoPrio, Pid, PrioClass};
+use blklab_types::{Error, IoPrio, Pid, PrioClass, no_such};
 use blklab_workload::{Class, Flag, Io, Process, Refill, Rw};
 
 /// What a process does otherwise.
@@ -32,17 +31,17 @@ pub(crate) trait Programs {
         e: &mut Experiment,
         process: &str,
         otherwise: Otherwise,
-    ) -> Result<(), String>;
+    ) -> Result<(), Error>;
 
     /// Files are read ahead by so many KiB.
     ///
     /// # Errors
     /// If that is not possible: one line.
-    fn read_ahead(&mut self, e: &mut Experiment, kb: u32) -> Result<(), String>;
+    fn read_ahead(&mut self, e: &mut Experiment, kb: u32) -> Result<(), Error>;
 }
 
 /// The processes that are called so.
-fn pids(recorded: &Recorded, process: &str) -> Result<Vec<Pid>, String> {
+fn pids(recorded: &Recorded, process: &str) -> Result<Vec<Pid>, Error> {
     let is_it = |pid: Pid, name: Option<&str>| {
         process.parse() == Ok(pid) || name.is_some_and(|n| n == process)
     };
@@ -53,7 +52,7 @@ fn pids(recorded: &Recorded, process: &str) -> Result<Vec<Pid>, String> {
         let names = recorded.processes.iter().filter_map(|p| p.name.as_deref());
         let mut names: Vec<&str> = names.collect();
         names.dedup();
-        return Err(no_such("process of the trace", process, &names));
+        return Err(Error::new(no_such("process of the trace", process, &names)));
     }
     Ok(found)
 }
@@ -64,7 +63,7 @@ impl Programs for Recorded {
         _: &mut Experiment,
         process: &str,
         otherwise: Otherwise,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         for pid in pids(self, process)? {
             let p = self.process_mut(pid).expect("it was found");
             match otherwise {
@@ -77,7 +76,7 @@ impl Programs for Recorded {
         Ok(())
     }
 
-    fn read_ahead(&mut self, _: &mut Experiment, kb: u32) -> Result<(), String> {
+    fn read_ahead(&mut self, _: &mut Experiment, kb: u32) -> Result<(), Error> {
         let sectors = kb.saturating_mul(2).max(8);
         for p in &mut self.processes {
             p.read_ahead(sectors);
@@ -106,7 +105,7 @@ impl Programs for OfExperiment<'_> {
         e: &mut Experiment,
         process: &str,
         otherwise: Otherwise,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         match &mut e.workload {
             Workload::Fio { text, .. } => {
                 *text = amended(text, self.name(process), &options(otherwise))?;
@@ -116,7 +115,11 @@ impl Programs for OfExperiment<'_> {
                 let is_it = |p: &Process| process.parse() == Ok(p.pid) || p.name == process;
                 if !all.iter().any(is_it) {
                     let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
-                    return Err(no_such("process of the experiment", process, &names));
+                    return Err(Error::new(no_such(
+                        "process of the experiment",
+                        process,
+                        &names,
+                    )));
                 }
                 all.iter_mut()
                     .filter(|p| is_it(p))
@@ -124,18 +127,16 @@ impl Programs for OfExperiment<'_> {
                 Ok(())
             }
             Workload::Scenario(_) => {
-                Err("what its programs do is fixed by the scenario".to_owned())
+                Err(Error::new("what its programs do is fixed by the scenario"))
             }
-            Workload::Trace(_) => Err(
-                "what its processes do is given by the trace that it runs again: ask of that"
-                    .to_owned(),
-            ),
+            Workload::Trace(_) => Err(Error::new(
+                "what its processes do is given by the trace that it runs again: ask of that",
+            )),
         }
     }
 
-    fn read_ahead(&mut self, e: &mut Experiment, kb: u32) -> Result<(), String> {
-        let set = e.set("read_ahead_kb", &kb.to_string());
-        set.map_err(|e| e.to_string())
+    fn read_ahead(&mut self, e: &mut Experiment, kb: u32) -> Result<(), Error> {
+        e.set("read_ahead_kb", &kb.to_string())
     }
 }
 
@@ -161,7 +162,7 @@ fn options(otherwise: Otherwise) -> Vec<String> {
 const COMM_MAX: usize = 15;
 
 /// A job file whose sections of this name end with these options: the last one counts.
-fn amended(text: &str, job: &str, options: &[String]) -> Result<String, String> {
+fn amended(text: &str, job: &str, options: &[String]) -> Result<String, Error> {
     let header = |line: &str| {
         let rest = line.trim().strip_prefix('[')?;
         Some(rest.split_once(']')?.0.to_owned())
@@ -191,7 +192,7 @@ fn amended(text: &str, job: &str, options: &[String]) -> Result<String, String> 
     let names: Vec<String> = text.lines().filter_map(header).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let names: Vec<&str> = names.into_iter().filter(|n| *n != "global").collect();
-    Err(no_such("section of the job file", job, &names))
+    Err(Error::new(no_such("section of the job file", job, &names)))
 }
 
 fn alter(p: &mut Process, otherwise: Otherwise) {
@@ -241,7 +242,7 @@ mod tests {
              [scan]\nrw=read\niodepth=4\n"
         );
         let told = amended(text, "scam", &[]).expect_err("no such section");
-        assert!(told.contains("did you mean 'scan'?"), "{told}");
+        assert!(told.what.contains("did you mean 'scan'?"), "{told}");
         assert!(amended(text, "global", &[]).is_err());
     }
 

@@ -6,6 +6,7 @@ use crate::report::Trial;
 use blklab_analysis::findings::{Act, Context, Finding, Outside, Party, Remedy, Serving};
 use blklab_experiment::Experiment;
 use blklab_infer::{Bio, Recorded, Waiting, most_under_way};
+use blklab_types::Error;
 
 /// Bios in a batch where an application is to submit several at a time.
 const BATCH: u32 = 32;
@@ -99,8 +100,8 @@ fn each(parties: &[Party], change: impl Fn(String) -> Change) -> Vec<Change> {
 /// Its own.
 pub(crate) fn asked(
     changes: &[Change],
-    compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
-) -> Result<Trial, String> {
+    compare: impl Fn(&[Change], &mut Trial) -> Result<(), Error>,
+) -> Result<Trial, Error> {
     let names: Vec<String> = changes.iter().map(Change::to_string).collect();
     let mut trial = Trial::new(names.join("; "));
     compare(changes, &mut trial)?;
@@ -112,7 +113,7 @@ pub(crate) fn asked(
 pub(crate) fn trials<'a>(
     findings: impl Iterator<Item = &'a Finding>,
     facts: &Facts<'_>,
-    compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
+    compare: impl Fn(&[Change], &mut Trial) -> Result<(), Error>,
 ) -> Vec<Trial> {
     let remedies = |finding: &'a Finding| finding.remedies.iter().map(move |r| (finding, r));
     let all = findings.flat_map(remedies);
@@ -124,7 +125,7 @@ fn trial(
     finding: &Finding,
     remedy: &Remedy,
     facts: &Facts<'_>,
-    compare: impl Fn(&[Change], &mut Trial) -> Result<(), String>,
+    compare: impl Fn(&[Change], &mut Trial) -> Result<(), Error>,
 ) -> Trial {
     let e = facts.experiment;
     let queue = e.queue_facts();
@@ -149,7 +150,7 @@ fn trial(
                 let named = |c| named(facts.recorded, c);
                 trial.changes = changes.iter().map(named).collect();
             }
-            trial.not_tried = compare(&changes, &mut trial).err();
+            trial.not_tried = compare(&changes, &mut trial).err().map(|e| e.to_string());
         }
         Err(why) => trial.not_tried = Some(why),
     }

@@ -13,7 +13,7 @@ use blklab_experiment::Experiment;
 use blklab_infer::{Collector, Recorded};
 use blklab_target::{Planner, Sinks};
 use blklab_trace::Actions;
-use blklab_types::{Dev, Error, ErrorKind};
+use blklab_types::{Dev, Error};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl<'a> Rerun<'a> {
         known: OwnRun<'a>,
         stop: Arc<AtomicBool>,
     ) -> Result<Rerun<'a>, Error> {
-        let dev = device(known.planner, known.experiment).map_err(Error::new)?;
+        let dev = device(known.planner, known.experiment)?;
         let recorded = collector.finish(Actions::ALL, Some(dev));
         let recorded = recorded.map_err(|e| Error::new(e.to_string()))?;
         let mut rerun = Rerun {
@@ -68,10 +68,10 @@ impl<'a> Rerun<'a> {
         };
         let before = figures(&rerun.recorded);
         if !known.is_new {
-            rerun.before = rerun.run(known.experiment).map_err(Error::new)?;
+            rerun.before = rerun.run(known.experiment)?;
             rerun.off = off(&before, &rerun.before);
         } else if rerun.stop.load(Ordering::Relaxed) {
-            return Err(Error::new("interrupted").of_kind(ErrorKind::Interrupted));
+            return Err(Error::interrupted());
         } else {
             rerun.before = before;
         }
@@ -79,18 +79,17 @@ impl<'a> Rerun<'a> {
     }
 
     /// What processes get.
-    fn run(&self, e: &Experiment) -> Result<Vec<Figures>, String> {
-        let plan = self.known.planner.plan(e).map_err(|e| e.to_string())?;
+    fn run(&self, e: &Experiment) -> Result<Vec<Figures>, Error> {
+        let plan = self.known.planner.plan(e)?;
         let collector = Rc::new(RefCell::new(Collector::default()));
         let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
-        let outcome = plan.run(sinks, Arc::clone(&self.stop));
-        if outcome.map_err(|failed| failed.0)?.interrupted {
-            return Err("interrupted".to_owned());
+        if plan.run(sinks, Arc::clone(&self.stop))?.interrupted {
+            return Err(Error::interrupted());
         }
         // Tasks that still sleep hold the machine, and with it the sink.
         let ran = std::mem::take(&mut *collector.borrow_mut());
         let ran = ran.finish(Actions::ALL, Some(self.recorded.dev));
-        Ok(figures(&ran.map_err(|e| e.to_string())?))
+        Ok(figures(&ran.map_err(|e| Error::new(e.to_string()))?))
     }
 
     /// What comes of changes.
@@ -98,11 +97,10 @@ impl<'a> Rerun<'a> {
     /// # Errors
     /// If they are not possible: one line.
     pub fn what_if(&self, changes: &[Change]) -> Result<Trial, Error> {
-        let tried = remedy::asked(changes, |changes, trial| self.compare(changes, trial));
-        tried.map_err(Error::new)
+        remedy::asked(changes, |changes, trial| self.compare(changes, trial))
     }
 
-    fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {
+    fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), Error> {
         let mut e = self.known.experiment.clone();
         let mut programs = OfExperiment {
             recorded: &self.recorded,
@@ -151,9 +149,9 @@ impl<'a> Rerun<'a> {
 }
 
 /// The device that processes use: the array, if there is one.
-fn device(planner: &Planner, e: &Experiment) -> Result<Dev, String> {
-    let site = planner.survey(e).map_err(|e| e.to_string())?;
+fn device(planner: &Planner, e: &Experiment) -> Result<Dev, Error> {
+    let site = planner.survey(e)?;
     let used = site.devices.first();
     used.map(|(dev, _)| *dev)
-        .ok_or_else(|| "it has no device".to_owned())
+        .ok_or_else(|| Error::new("it has no device"))
 }

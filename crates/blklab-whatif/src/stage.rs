@@ -119,8 +119,7 @@ impl<'a> Stage<'a> {
             servers: servers(known.context),
             rotates: known.context.rotates() == Some(true),
         };
-        let devices = devices(&recorded, commands, hints, &experiment, disk);
-        let devices = devices.map_err(Error::new)?;
+        let devices = devices(&recorded, commands, hints, &experiment, disk)?;
         recorded.commands = Vec::new();
         let mut stage = Stage {
             known,
@@ -137,12 +136,12 @@ impl<'a> Stage<'a> {
             main: Timing::Closed,
             stop,
         };
-        stage.choose(devices).map_err(Error::new)?;
+        stage.choose(devices)?;
         Ok(stage)
     }
 
     /// Takes the device on which the recorded processes fare most as they did.
-    fn choose(&mut self, devices: Vec<Candidate>) -> Result<(), String> {
+    fn choose(&mut self, devices: Vec<Candidate>) -> Result<(), Error> {
         let seen = figures(&self.recorded);
         let mut best: Option<(f64, Candidate, [Before; 2])> = None;
         for candidate in devices {
@@ -151,7 +150,7 @@ impl<'a> Stage<'a> {
             let before = [Timing::Closed, Timing::Open].map(|timing| {
                 let figures = self.run(&e, &self.recorded, timing)?;
                 let off = off(&seen, &figures);
-                Ok::<Before, String>(Before {
+                Ok::<Before, Error>(Before {
                     timing,
                     figures,
                     off,
@@ -165,7 +164,8 @@ impl<'a> Stage<'a> {
                 best = Some((off, candidate, before));
             }
         }
-        let (_, (spec, device, assumed), before) = best.ok_or("there is no device")?;
+        let best = best.ok_or_else(|| Error::new("there is no device"))?;
+        let (_, (spec, device, assumed), before) = best;
         let [closed, open] = &before;
         // Only a loop says what faster requests do for throughput.
         self.main = if closed.off <= TRUSTED.max(open.off) {
@@ -186,20 +186,18 @@ impl<'a> Stage<'a> {
         e: &Experiment,
         recorded: &Recorded,
         timing: Timing,
-    ) -> Result<Vec<Figures>, String> {
+    ) -> Result<Vec<Figures>, Error> {
         let collector = Rc::new(RefCell::new(Collector::default()));
         let replay = Replay::for_recorded_time(Arc::new(recorded.clone()), timing);
         let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
-        let plan = self.known.planner.plan_recorded(e, replay);
-        let plan = plan.map_err(|e| e.to_string())?;
-        let outcome = plan.run(sinks, Arc::clone(&self.stop));
-        let outcome = outcome.map_err(|failed| failed.0)?;
-        if outcome.interrupted {
-            return Err("interrupted".to_owned());
+        let plan = self.known.planner.plan_recorded(e, replay)?;
+        if plan.run(sinks, Arc::clone(&self.stop))?.interrupted {
+            return Err(Error::interrupted());
         }
-        let collector = Rc::into_inner(collector).ok_or("a run keeps its events")?;
+        let collector = Rc::into_inner(collector);
+        let collector = collector.ok_or_else(|| Error::new("a run keeps its events"))?;
         let ran = collector.into_inner().finish(Actions::ALL, None);
-        let mut ran = ran.map_err(|e| e.to_string())?;
+        let mut ran = ran.map_err(|e| Error::new(e.to_string()))?;
         if let Some(pid) = self.limited {
             give_back(&mut ran, pid);
         }
@@ -211,11 +209,10 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// If they are not possible: one line.
     pub fn what_if(&self, changes: &[Change]) -> Result<Trial, Error> {
-        let tried = remedy::asked(changes, |changes, trial| self.compare(changes, trial));
-        tried.map_err(Error::new)
+        remedy::asked(changes, |changes, trial| self.compare(changes, trial))
     }
 
-    fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), String> {
+    fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), Error> {
         let mut e = self.experiment.clone();
         let mut recorded = self.recorded.clone();
         apply_all(changes, &mut e, &mut recorded)?;
@@ -281,9 +278,9 @@ fn devices(
     hints: Hints,
     experiment: &Experiment,
     disk: &DiskSurvey,
-) -> Result<Vec<Candidate>, String> {
+) -> Result<Vec<Candidate>, Error> {
     let law = commands.law(recorded.dev, hints);
-    let law = law.ok_or("no command of the device ends in it")?;
+    let law = law.ok_or_else(|| Error::new("no command of the device ends in it"))?;
     let scsi = experiment.device.name == "sata-7200-2008";
     let budget = scsi && !experiment.kernel.has_single_queue();
     let mut devices = vec![(

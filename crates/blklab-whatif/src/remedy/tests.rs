@@ -43,7 +43,7 @@ fn made(changes: &[Change], recorded: &Recorded) -> Result<(), String> {
             e.choose_scheduler(scheduler).expect("it is there");
             match apply_all(changes, &mut e, &mut recorded.clone()) {
                 Ok(()) => return Ok(()),
-                Err(why) => told = told.or(Some(why)),
+                Err(e) => told = told.or(Some(e.what)),
             }
         }
     }
