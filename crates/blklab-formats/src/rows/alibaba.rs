@@ -2,20 +2,16 @@
 //! Traces of Alibaba Cloud.
 
 use super::fields::{comma_fields, letter, scaled};
-use super::{ASKED, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 
 /// The row of the format `alibaba`.
-pub(crate) static FORMAT: Format = Format {
-    name: "alibaba",
-    summary: "Alibaba Cloud 2020: asked, in microseconds; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &KIND),
-    open: |input, _| open(input, &KIND),
-};
+pub(crate) static FORMAT: Format = format_of_rows!(
+    "alibaba",
+    "Alibaba Cloud 2020: asked, in microseconds; read",
+    KIND
+);
 
 static KIND: RowKind = RowKind {
     recorded: ASKED,

@@ -2,21 +2,17 @@
 //! Traces of DiskSim, measured and in its own form.
 
 use super::fields::{letter, seconds, words};
-use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 use blklab_trace::Rwbs;
 
 /// The row of the format `disksim-validate`.
-pub(crate) static DISKSIM_VALIDATE_FORMAT: Format = Format {
-    name: "disksim-validate",
-    summary: "DiskSim's measured requests: asked and answered; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &DISKSIM_VALIDATE_KIND),
-    open: |input, _| open(input, &DISKSIM_VALIDATE_KIND),
-};
+pub(crate) static DISKSIM_VALIDATE_FORMAT: Format = format_of_rows!(
+    "disksim-validate",
+    "DiskSim's measured requests: asked and answered; read",
+    DISKSIM_VALIDATE_KIND
+);
 
 static DISKSIM_VALIDATE_KIND: RowKind = RowKind {
     recorded: ASKED_AND_DONE,
@@ -25,15 +21,8 @@ static DISKSIM_VALIDATE_KIND: RowKind = RowKind {
 };
 
 /// The row of the format `disksim`.
-pub(crate) static DISKSIM_FORMAT: Format = Format {
-    name: "disksim",
-    summary: "DiskSim ASCII: asked; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &DISKSIM_KIND),
-    open: |input, _| open(input, &DISKSIM_KIND),
-};
+pub(crate) static DISKSIM_FORMAT: Format =
+    format_of_rows!("disksim", "DiskSim ASCII: asked; read", DISKSIM_KIND);
 
 static DISKSIM_KIND: RowKind = RowKind {
     recorded: ASKED,

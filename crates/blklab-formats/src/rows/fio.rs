@@ -3,21 +3,17 @@
 //! (`write_lat_log`). Places are offsets in files.
 
 use super::fields::comma_fields;
-use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 use blklab_trace::Rwbs;
 
 /// The row of the format `fio-iolog`.
-pub(crate) static IOLOG_FORMAT: Format = Format {
-    name: "fio-iolog",
-    summary: "NAME.iolog: what a fio job asked for, version 2, 3 (written); read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &IOLOG_KIND),
-    open: |input, _| open(input, &IOLOG_KIND),
-};
+pub(crate) static IOLOG_FORMAT: Format = format_of_rows!(
+    "fio-iolog",
+    "NAME.iolog: what a fio job asked for, version 2, 3 (written); read",
+    IOLOG_KIND
+);
 
 static IOLOG_KIND: RowKind = RowKind {
     recorded: ASKED,
@@ -26,15 +22,11 @@ static IOLOG_KIND: RowKind = RowKind {
 };
 
 /// The row of the format `fio-lat-log`.
-pub(crate) static LAT_LOG_FORMAT: Format = Format {
-    name: "fio-lat-log",
-    summary: "fio's latency log (write_lat_log), with offsets by log_offset; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &LAT_LOG_KIND),
-    open: |input, _| open(input, &LAT_LOG_KIND),
-};
+pub(crate) static LAT_LOG_FORMAT: Format = format_of_rows!(
+    "fio-lat-log",
+    "fio's latency log (write_lat_log), with offsets by log_offset; read",
+    LAT_LOG_KIND
+);
 
 static LAT_LOG_KIND: RowKind = RowKind {
     recorded: ASKED_AND_DONE,

@@ -2,20 +2,16 @@
 //! Traces of Florida International University.
 
 use super::fields::{letter, scaled, words};
-use super::{ASKED, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 
 /// The row of the format `fiu`.
-pub(crate) static FORMAT: Format = Format {
-    name: "fiu",
-    summary: "Florida International University: asked, with processes; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &KIND),
-    open: |input, _| open(input, &KIND),
-};
+pub(crate) static FORMAT: Format = format_of_rows!(
+    "fiu",
+    "Florida International University: asked, with processes; read",
+    KIND
+);
 
 static KIND: RowKind = RowKind {
     recorded: ASKED,

@@ -45,6 +45,23 @@ struct RowKind {
 const ASKED: &[Action] = &[Action::Queue];
 const ASKED_AND_DONE: &[Action] = &[Action::Queue, Action::Complete];
 
+/// The row of a format whose lines are rows of one kind and nothing else: none says what was
+/// lost, and mails have none side by side with those of other programs.
+macro_rules! format_of_rows {
+    ($name:literal, $summary:literal, $kind:ident) => {
+        $crate::format::Format {
+            name: $name,
+            summary: $summary,
+            has_printed_times: false,
+            says_losses: false,
+            dialect: None,
+            recognises: |input| $crate::rows::begins_with_rows(input, &$kind),
+            open: |input, _| $crate::rows::open(input, &$kind),
+        }
+    };
+}
+use format_of_rows;
+
 /// Reads rows of one kind.
 #[derive(Debug)]
 struct RowReader<R>(TextReader<R, Rows>);

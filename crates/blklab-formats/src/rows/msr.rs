@@ -2,20 +2,16 @@
 //! Traces of MSR Cambridge.
 
 use super::fields::{comma_fields, letter, scaled};
-use super::{ASKED_AND_DONE, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED_AND_DONE, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 
 /// The row of the format `msr`.
-pub(crate) static FORMAT: Format = Format {
-    name: "msr",
-    summary: "MSR Cambridge: asked and answered, in 100 ns; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &KIND),
-    open: |input, _| open(input, &KIND),
-};
+pub(crate) static FORMAT: Format = format_of_rows!(
+    "msr",
+    "MSR Cambridge: asked and answered, in 100 ns; read",
+    KIND
+);
 
 static KIND: RowKind = RowKind {
     recorded: ASKED_AND_DONE,

@@ -2,20 +2,13 @@
 //! Traces of the Storage Performance Council.
 
 use super::fields::{comma_fields, letter, seconds};
-use super::{ASKED, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 
 /// The row of the format `spc`.
-pub(crate) static FORMAT: Format = Format {
-    name: "spc",
-    summary: "Storage Performance Council: asked; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &KIND),
-    open: |input, _| open(input, &KIND),
-};
+pub(crate) static FORMAT: Format =
+    format_of_rows!("spc", "Storage Performance Council: asked; read", KIND);
 
 static KIND: RowKind = RowKind {
     recorded: ASKED,

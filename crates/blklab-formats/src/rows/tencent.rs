@@ -2,21 +2,14 @@
 //! Traces of Tencent CBS.
 
 use super::fields::{comma_fields, scaled};
-use super::{ASKED, Place, RowKind, Rows, Said, begins_with_rows, open};
+use super::{ASKED, Place, RowKind, Rows, Said, format_of_rows};
 use crate::format::Format;
 use crate::text::{Io, decimal};
 use blklab_trace::Rwbs;
 
 /// The row of the format `tencent`.
-pub(crate) static FORMAT: Format = Format {
-    name: "tencent",
-    summary: "Tencent CBS: asked, in seconds; read",
-    has_printed_times: false,
-    says_losses: false,
-    dialect: None,
-    recognises: |input| begins_with_rows(input, &KIND),
-    open: |input, _| open(input, &KIND),
-};
+pub(crate) static FORMAT: Format =
+    format_of_rows!("tencent", "Tencent CBS: asked, in seconds; read", KIND);
 
 static KIND: RowKind = RowKind {
     recorded: ASKED,

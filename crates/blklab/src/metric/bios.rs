@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Metrics of some bios of a trace and of their requests.
 
-use super::{Aim, Compared, Metric, Pooling, Source, Unit};
+use super::{Aim, Metric, Pooling, Source, Unit};
 use blklab_analysis::watch::BioFigures;
 
 /// Of the bios that a filter lets through. None has a value if there are no such bios,
@@ -164,15 +164,7 @@ const fn row(
     title: &'static str,
     value: fn(&BioFigures) -> Option<f64>,
 ) -> Metric {
-    Metric {
-        key,
-        unit,
-        aim,
-        pooling,
-        compared: Compared::IfAsked,
-        title,
-        source: Source::Bios(value),
-    }
+    Metric::new(key, unit, aim, pooling, title, Source::Bios(value))
 }
 
 /// None if there are no bios.

@@ -68,15 +68,7 @@ const fn row(
     title: &'static str,
     value: fn(&DiskNumbers) -> f64,
 ) -> Metric {
-    Metric {
-        key,
-        unit,
-        aim,
-        pooling,
-        compared: Compared::IfAsked,
-        title,
-        source: Source::Disk(value),
-    }
+    Metric::new(key, unit, aim, pooling, title, Source::Disk(value))
 }
 
 /// Use of the disk by one run.

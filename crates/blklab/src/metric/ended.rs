@@ -68,15 +68,7 @@ const fn row(
     title: &'static str,
     value: fn(&EndedBios) -> Option<f64>,
 ) -> Metric {
-    Metric {
-        key,
-        unit,
-        aim,
-        pooling,
-        compared: Compared::Always,
-        title,
-        source: Source::Ended(value),
-    }
+    Metric::new(key, unit, aim, pooling, title, Source::Ended(value)).compared(Compared::Always)
 }
 
 const fn percentile(

@@ -236,15 +236,7 @@ const fn row(
     title: &'static str,
     value: fn(&Numbers) -> Option<f64>,
 ) -> Metric {
-    Metric {
-        key,
-        unit,
-        aim,
-        pooling,
-        compared: Compared::IfAsked,
-        title,
-        source: Source::Jobs(value),
-    }
+    Metric::new(key, unit, aim, pooling, title, Source::Jobs(value))
 }
 
 const fn program(
@@ -255,15 +247,7 @@ const fn program(
     title: &'static str,
     value: fn(&Numbers) -> Option<f64>,
 ) -> Metric {
-    Metric {
-        key,
-        unit,
-        aim,
-        pooling,
-        compared: Compared::IfAsked,
-        title,
-        source: Source::Program(value),
-    }
+    Metric::new(key, unit, aim, pooling, title, Source::Program(value))
 }
 
 /// Percentiles of the completion latency that are kept.

@@ -96,6 +96,26 @@ impl Source {
 }
 
 impl Metric {
+    /// A row by which runs are compared only if it is asked for.
+    const fn new(
+        key: &'static str,
+        unit: Unit,
+        aim: Aim,
+        pooling: Pooling,
+        title: &'static str,
+        source: Source,
+    ) -> Metric {
+        Metric {
+            key,
+            unit,
+            aim,
+            pooling,
+            compared: Compared::IfAsked,
+            title,
+            source,
+        }
+    }
+
     /// The same, with another rule for comparisons.
     const fn compared(self, compared: Compared) -> Metric {
         Metric { compared, ..self }
