@@ -174,7 +174,7 @@ fn check_name(output: &Path) -> Result<()> {
         bail!("convert writes files; 'blklab trace print' writes text to standard output");
     }
     let extension = output.extension().and_then(|e| e.to_str());
-    if let Some(packed @ ("gz" | "zst" | "xz")) = extension {
+    if let Some(packed) = extension.filter(|e| trace_file::COMPRESSED.contains(e)) {
         bail!(
             "{}: traces are written uncompressed; leave '.{packed}' out and compress the result",
             output.display()

@@ -34,20 +34,18 @@ struct Expected {
     digest: u64,
     /// What says so.
     by: String,
-    /// The file.
-    input: String,
     /// The digest of those that were read.
     read: Digest,
 }
 
 impl Expected {
     /// All events were read.
-    fn check(&self) -> Result<(), FormatError> {
+    fn check(&self, name: &str) -> Result<(), FormatError> {
         if self.read.value() == self.digest {
             return Ok(());
         }
         Err(FormatError::OtherEvents {
-            input: self.input.clone(),
+            input: name.to_owned(),
             wanted: self.digest,
             found: self.read.value(),
             by: self.by.clone(),
@@ -59,11 +57,10 @@ impl TraceFile {
     /// The same trace, of which reading fails at the end if its events do not have this digest;
     /// `by` is what says that they have it.
     #[must_use]
-    pub fn with_digest(mut self, digest: u64, by: &Path, path: &Path) -> TraceFile {
+    pub fn with_digest(mut self, digest: u64, by: &Path) -> TraceFile {
         self.expected = Some(Expected {
             digest,
             by: by.display().to_string(),
-            input: path.display().to_string(),
             read: Digest::default(),
         });
         self
@@ -351,7 +348,7 @@ impl TraceSource for TraceFile {
             match &item {
                 Some(Item::Event(event)) => expected.read.event(event),
                 Some(_) => {}
-                None => expected.check()?,
+                None => expected.check(&self.name)?,
             }
         }
         Ok(item)
@@ -367,7 +364,7 @@ impl TraceSource for TraceFile {
                 };
                 self.reader.send_all(&mut digested)?;
                 expected.read = digested.digest;
-                expected.check()?;
+                expected.check(&self.name)?;
             }
         }
         self.check_not_empty()

@@ -216,24 +216,14 @@ impl Planner {
     /// # Errors
     /// If the target cannot run it.
     pub fn plan_recorded(&self, e: &Experiment, replay: Replay) -> Result<Plan, Error> {
-        Ok(Plan {
-            target: Arc::clone(self.target(e)?),
-            experiment: e.clone(),
-            jobs: None,
-            ranges: Vec::new(),
-            replay: Some(replay),
-            needs: Needs::default(),
-            notes: Vec::new(),
-            site: self.survey(e)?,
-        })
+        let mut plan = self.empty_plan(e, self.survey(e)?)?;
+        plan.replay = Some(replay);
+        Ok(plan)
     }
 
-    /// Checks an experiment that was surveyed.
-    ///
-    /// # Errors
-    /// The first thing that is wrong with its jobs.
-    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan, Error> {
-        let mut plan = Plan {
+    /// A plan that does nothing yet.
+    fn empty_plan(&self, e: &Experiment, site: Site) -> Result<Plan, Error> {
+        Ok(Plan {
             target: Arc::clone(self.target(e)?),
             experiment: e.clone(),
             jobs: None,
@@ -242,7 +232,15 @@ impl Planner {
             needs: Needs::default(),
             notes: Vec::new(),
             site,
-        };
+        })
+    }
+
+    /// Checks an experiment that was surveyed.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with its jobs.
+    pub fn plan_at(&self, e: &Experiment, site: Site) -> Result<Plan, Error> {
+        let mut plan = self.empty_plan(e, site)?;
         plan.needs.read.push(PathBuf::from(&e.file));
         let described_in = plan.site.described_in.iter();
         let described_in = described_in.map(|(name, _)| PathBuf::from(name));

@@ -119,7 +119,7 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Bytes of an existing file that tell who wrote it.
-const HEAD_BYTES: u64 = 4096;
+pub(crate) const HEAD_BYTES: u64 = 4096;
 
 /// First words of files that blklab and fio write.
 const HEADS: [&[u8]; 5] = [
@@ -226,12 +226,9 @@ fn write_all(files: &[(&Path, &[u8])]) -> Result<(), Error> {
             write_file(path, bytes)?;
             continue;
         }
-        let mut file = PartialFile::create(path).map_err(failed)?;
-        file.write_all(bytes).map_err(|source| {
-            let doing = format!("write {}", path.display());
-            failed(FormatError::Io { doing, source })
-        })?;
-        partial.push(file);
+        let doing = format!("write {}", path.display());
+        let file = filled(path, doing, |file| file.write_all(bytes));
+        partial.push(file.map_err(failed)?);
     }
     PartialFile::commit_all(partial).map(drop).map_err(failed)
 }
@@ -256,11 +253,19 @@ pub(crate) fn fill_file(
     doing: String,
     fill: impl FnOnce(&mut PartialFile) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let filled = PartialFile::create(path).and_then(|mut file| {
-        fill(&mut file).map_err(|source| FormatError::Io { doing, source })?;
-        file.commit().map(drop)
-    });
-    filled.map_err(|e| Error::new(e.to_string()))
+    let written = filled(path, doing, fill).and_then(|file| file.commit().map(drop));
+    written.map_err(|e| Error::new(e.to_string()))
+}
+
+/// A file under a temporary name, filled.
+fn filled(
+    path: &Path,
+    doing: String,
+    fill: impl FnOnce(&mut PartialFile) -> io::Result<()>,
+) -> Result<PartialFile, FormatError> {
+    let mut file = PartialFile::create(path)?;
+    fill(&mut file).map_err(|source| FormatError::Io { doing, source })?;
+    Ok(file)
 }
 
 /// Refuses a name that no file can be written under: in a folder that is

@@ -9,6 +9,7 @@ use blklab_formats::{FormatError, Numbered, PartialFile, ReadCounts};
 use blklab_trace::{Event, KernelEvent, TraceHeader, TraceSink};
 
 pub use blklab_export::{Rows, SheetFormat};
+pub use blklab_formats::blktrace::COMPRESSED;
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
 use blklab_types::{Pid, Time};
 
@@ -299,9 +300,6 @@ pub fn replaced_by(path: &Path) -> Vec<PathBuf> {
     // Who writes to a folder that cannot be read says what is wrong with it.
     cpu_files_there(&blktrace_base(path)).unwrap_or_default()
 }
-
-/// Ends of the names of compressed traces.
-const COMPRESSED: [&str; 3] = ["zst", "gz", "xz"];
 
 /// The files that are read together with `path`, which names one of a blktrace or all.
 pub fn read_with(path: &Path) -> Vec<PathBuf> {

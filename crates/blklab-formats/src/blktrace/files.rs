@@ -54,15 +54,15 @@ pub(crate) struct CpuFile {
 /// Bytes that tell records of blktrace.
 const MAGIC_BYTES: usize = 4;
 
-/// Ends of the names of compressed files.
-const COMPRESSED: [&str; 3] = [".zst", ".gz", ".xz"];
+/// Ends of the names of compressed files, behind a dot.
+pub const COMPRESSED: [&str; 3] = ["zst", "gz", "xz"];
 
 impl CpuFile {
     pub(crate) fn parse(path: &Path) -> Option<CpuFile> {
         let name = path.file_name()?.as_bytes();
         let name = COMPRESSED
             .iter()
-            .find_map(|end| name.strip_suffix(end.as_bytes()))
+            .find_map(|end| name.strip_suffix(end.as_bytes())?.strip_suffix(b"."))
             .unwrap_or(name);
         let marker = b".blktrace.";
         let at = name.windows(marker.len()).rposition(|w| w == marker)?;

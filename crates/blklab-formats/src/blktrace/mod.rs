@@ -34,7 +34,7 @@ mod read;
 mod write;
 
 pub(crate) use files::CpuFile;
-pub use files::{BlktraceReader, cpu_files_there};
+pub use files::{BlktraceReader, COMPRESSED, cpu_files_there};
 pub use write::{BlktraceStream, BlktraceWriter, BlktraceWritten};
 
 use crate::ReadCounts;

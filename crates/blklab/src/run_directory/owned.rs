@@ -2,13 +2,10 @@
 //! Which files of a run directory are a run's own: nothing but another run replaces them.
 
 use super::{DEVICE, EVENTS, EXPERIMENT, HEADING, JOB, RESULT, is_run};
-use crate::outputs::is_log;
+use crate::outputs::{HEAD_BYTES, folder_of, is_log};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-
-/// Bytes of a file that tell what it is.
-const HEAD_BYTES: u64 = 4096;
 
 /// Digits of the names of copies of logs and traces.
 const COPY_DIGITS: usize = 16;
@@ -18,11 +15,7 @@ const COPY_DIGITS: usize = 16;
 /// jobs.
 pub fn run_directory_of(file: &Path) -> Option<PathBuf> {
     file.symlink_metadata().ok()?;
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let folder = folder.canonicalize().ok()?;
+    let folder = folder_of(file).canonicalize().ok()?;
     let real = folder.join(file.file_name()?);
     let dir = folder.ancestors().find(|dir| is_of_blklab(dir))?;
     let name = real.strip_prefix(dir).expect("it is below its ancestor");

@@ -129,14 +129,13 @@ impl RunDir {
     /// # Errors
     /// If they cannot be read.
     pub fn events(&self) -> Result<TraceFile, Error> {
-        let path = self.events_path();
-        let opened = TraceFile::open(&path).map_err(|e| Error::new(e.to_string()))?;
+        let opened = TraceFile::open(&self.events_path()).map_err(|e| Error::new(e.to_string()))?;
         let said = u64::from_str_radix(&self.record.digest, 16);
         let said = said.map_err(|_| {
             let what = format!("blklab.digest: {}: expected 16 digits", self.record.digest);
             Error::new(what).in_file(&self.dir.join(RESULT).display().to_string())
         })?;
-        Ok(opened.with_digest(said, &self.dir.join(RESULT), &path))
+        Ok(opened.with_digest(said, &self.dir.join(RESULT)))
     }
 
     /// Refuses a directory whose trace is not that of its run, for who uses something else of
