@@ -312,6 +312,14 @@ impl Elevator for Deadline {
         self.forget(q, next);
     }
 
+    fn check_conservation(&self) {
+        for dir in [READ, WRITE] {
+            let waits = !self.fifo[dir].is_empty() || !self.sort[dir].is_empty();
+            assert!(!waits, "a request is gone that waits");
+        }
+        assert_eq!(self.next, [None; 2], "the sweep goes on at what is gone");
+    }
+
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.nodes.prev(rq)
     }

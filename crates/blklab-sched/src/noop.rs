@@ -59,6 +59,10 @@ impl Elevator for Noop {
         self.fifo.remove(&mut q.rqs, next);
     }
 
+    fn check_conservation(&self) {
+        assert!(self.fifo.is_empty(), "a request is gone that waits");
+    }
+
     fn former(&self, q: &Core, rq: RqId) -> Option<RqId> {
         List::prev(&q.rqs, rq)
     }

@@ -186,6 +186,11 @@ impl<I: Id, T> Slab<I, T> {
         &mut self.values[id.idx()]
     }
 
+    /// The values of all places, by place: also of those that went.
+    pub fn places(&self) -> impl Iterator<Item = &T> {
+        self.values.iter()
+    }
+
     /// Values that there are.
     pub fn len(&self) -> usize {
         self.values.len() - self.free.len()

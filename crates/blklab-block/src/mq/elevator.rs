@@ -157,6 +157,10 @@ pub trait Elevator {
         false
     }
 
+    /// The queue has no request any more: a chance to assert that the scheduler
+    /// counts none either.
+    fn check_conservation(&self) {}
+
     /// What sysfs shows beside the tunables, read-only: file and content at
     /// this moment.
     fn shows(&self) -> Vec<(&'static str, String)> {

@@ -246,6 +246,9 @@ impl Queue {
         }
         assert!(self.ctxs.iter().all(List::is_empty), "nor a software queue");
         assert!(self.core.last_merge.is_none(), "bios join what is gone");
+        if let Some(elv) = &self.elv {
+            elv.check_conservation();
+        }
     }
 
     /// A task ended: its io context goes.

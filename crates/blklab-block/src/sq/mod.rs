@@ -158,6 +158,7 @@ impl Queue {
         assert_eq!(self.pools.count, [0; 2], "requests are missing in a pool");
         assert!(self.tags.iter().all(Option::is_none), "a tag is lost");
         assert_eq!(core.last_merge, None, "bios join a request that is gone");
+        self.elv.check_conservation();
     }
 
     fn run_if_requested(&mut self, cx: &mut Cx<'_>) {

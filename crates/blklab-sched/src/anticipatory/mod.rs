@@ -239,6 +239,14 @@ impl Elevator for Anticipatory {
         self.release(next, jiffies(cx));
     }
 
+    fn check_conservation(&self) {
+        for waiting in &self.waiting {
+            let waits = !waiting.fifo.is_empty() || !waiting.sort.is_empty();
+            assert!(!waits, "a request is gone that waits");
+            assert_eq!(waiting.next, None, "what is gone goes next");
+        }
+    }
+
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.nodes.prev(rq)
     }

@@ -36,6 +36,11 @@ impl Bfq {
     /// `bfq_completed_request`.
     fn left_driver(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         self.sample_depth();
+        assert!(self.in_driver > 0, "what completes was at the driver");
+        assert!(
+            self.queues[id].dispatched > 0,
+            "what completes left its queue"
+        );
         self.in_driver -= 1;
         self.queues[id].dispatched -= 1;
         let now = now_ns(cx);

@@ -354,6 +354,7 @@ impl Bfq {
     pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) -> bool {
         let refs = self.queues[id].refs;
         self.say(q, cx, id, format_args!("put_queue: {} {refs}", super::PTR));
+        assert!(self.queues[id].refs > 0, "a reference is dropped twice");
         self.queues[id].refs -= 1;
         if refs > 1 {
             return false;

@@ -320,6 +320,18 @@ impl Elevator for Bfq {
         self.absorb(q, cx, rq, next);
     }
 
+    fn check_conservation(&self) {
+        assert!(
+            self.dispatch.is_empty(),
+            "a request is gone that goes first"
+        );
+        assert_eq!(self.queued, 0, "a request is gone that waits");
+        assert_eq!(self.in_driver, 0, "the driver has requests that nobody has");
+        for queue in self.queues.places() {
+            queue.check_conservation();
+        }
+    }
+
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.waits(rq).then(|| self.nodes.prev(rq)).flatten()
     }

@@ -216,6 +216,19 @@ impl Queue {
         }
     }
 
+    /// The device has no request any more: it has none either.
+    pub(super) fn check_conservation(&self) {
+        assert!(
+            self.is_empty() && self.fifo.is_empty() && self.next.is_none(),
+            "a request is gone that waits in a queue"
+        );
+        assert_eq!(
+            (self.queued, self.dispatched),
+            ([0; 2], 0),
+            "a queue counts requests that are gone"
+        );
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.sort.is_empty()
     }

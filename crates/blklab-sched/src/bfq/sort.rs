@@ -91,6 +91,10 @@ impl Bfq {
         let sync = usize::from(q.rqs[rq].is_sync());
         let x = &mut self.queues[id];
         x.fifo.remove(&mut q.rqs, rq);
+        assert!(
+            x.queued[sync] > 0 && self.queued > 0,
+            "what leaves a queue was counted in it"
+        );
         x.queued[sync] -= 1;
         self.queued -= 1;
         x.sort.remove(&mut self.nodes, rq);

@@ -68,7 +68,9 @@ impl Bfq {
     pub(super) fn leave_active(&mut self, ent: Ent) {
         self.remove_from(ent, |t| &mut t.active);
         let parent = self.ents[ent].parent;
-        self.groups[parent].nr_active -= 1;
+        let nr_active = &mut self.groups[parent].nr_active;
+        assert!(*nr_active > 0, "what leaves the active tree was in it");
+        *nr_active -= 1;
         if let Some(id) = ent.queue() {
             self.active.remove(&mut self.active_links, id);
         }
@@ -88,7 +90,12 @@ impl Bfq {
     pub(super) fn forget(&mut self, q: &mut Core, cx: &mut Cx<'_>, ent: Ent, in_service: bool) {
         self.ents[ent].on_st = false;
         let weight = u64::from(self.ents[ent].weight);
-        self.st_mut(ent).wsum -= weight;
+        let wsum = &mut self.st_mut(ent).wsum;
+        assert!(
+            *wsum >= weight,
+            "a weight leaves the sum that it is part of"
+        );
+        *wsum -= weight;
         if let Some(id) = ent.queue()
             && !in_service
         {

@@ -105,6 +105,7 @@ impl Bfq {
             return;
         }
         let group = &mut self.groups[self.ents[ent].parent];
+        assert!(group.nr_pending > 0, "a pending queue was counted");
         group.nr_pending -= 1;
         if group.nr_pending == 0 {
             self.pending_groups -= 1;

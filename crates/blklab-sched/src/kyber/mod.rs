@@ -160,6 +160,12 @@ impl Elevator for Kyber {
         self.queues.software_list(ctx, domain_of(bio.op))
     }
 
+    fn check_conservation(&self) {
+        assert!(self.queues.is_empty(), "a request is gone that waits");
+        let busy = self.tokens.iter().map(Tokens::busy);
+        assert_eq!(busy.sum::<u32>(), 0, "a token is lost");
+    }
+
     fn requeued(&mut self, q: &mut Core, _: &mut Cx<'_>, rq: RqId) {
         self.release(q, rq);
     }

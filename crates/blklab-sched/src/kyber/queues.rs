@@ -64,6 +64,13 @@ impl Queues {
         (0..DOMAINS).any(|d| self.has(hctx, d))
     }
 
+    /// Whether no request waits in any list.
+    pub(super) fn is_empty(&self) -> bool {
+        let software = self.software.values().flatten();
+        let fifos = self.hctxs.values().flat_map(|h| &h.fifo);
+        software.chain(fifos).all(List::is_empty)
+    }
+
     /// Takes the oldest request of a domain. If the FIFO is empty, all lists of
     /// CPUs are emptied into it first, CPU by CPU.
     pub(super) fn take(&mut self, q: &mut Core, hctx: u16, d: usize) -> Option<RqId> {

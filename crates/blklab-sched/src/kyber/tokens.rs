@@ -39,6 +39,11 @@ impl Tokens {
         self.bitmap.depth()
     }
 
+    /// Tokens that requests hold.
+    pub(super) fn busy(&self) -> u32 {
+        self.bitmap.busy()
+    }
+
     /// Tokens that are out keep their numbers: none above the depth is given
     /// out any more.
     pub(super) fn resize(&mut self, depth: u32) {

@@ -242,6 +242,16 @@ impl Elevator for MqDeadline {
         self.forget(q, next);
     }
 
+    fn check_conservation(&self) {
+        let gone = "a request is gone that waits";
+        assert!(self.heads.iter().all(List::is_empty), "{gone}");
+        for class in &self.classes {
+            assert!(class.fifo.iter().all(List::is_empty), "{gone}");
+            assert!(class.sort.iter().all(SectorTree::is_empty), "{gone}");
+            assert_eq!(class.queued, 0, "a request is gone that its class counts");
+        }
+    }
+
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.nodes.prev(rq)
     }
@@ -256,7 +266,9 @@ impl Elevator for MqDeadline {
 
     fn finished(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {
         if let Some(class) = self.infos[rq].class.take() {
-            self.classes[usize::from(class)].queued -= 1;
+            let queued = &mut self.classes[usize::from(class)].queued;
+            assert!(*queued > 0, "a class counts what was inserted");
+            *queued -= 1;
         }
     }
 }

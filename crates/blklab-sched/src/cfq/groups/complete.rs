@@ -16,6 +16,11 @@ impl Cfq {
         let shown = u8::from(noidle);
         self.say(q, cx, id, format_args!("complete rqnoidle {shown}"));
         self.update_hw_tag();
+        assert!(self.rq_in_driver > 0, "what completes was at the driver");
+        assert!(
+            self.queues[id].dispatched > 0,
+            "what completes left its queue"
+        );
         self.rq_in_driver -= 1;
         self.async_in_driver -= u32::from(!sync);
         let group = self.of_rq[rq].group;

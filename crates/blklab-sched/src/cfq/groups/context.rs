@@ -246,6 +246,7 @@ impl Cfq {
 
     /// Drops a reference (`cfq_put_queue`).
     pub(super) fn put_queue(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
+        assert!(self.queues[id].refs > 0, "a reference is dropped twice");
         self.queues[id].refs -= 1;
         if self.queues[id].refs > 0 {
             return;
@@ -261,6 +262,7 @@ impl Cfq {
     /// A request is freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &Core, cx: &mut Cx<'_>, rq: RqId) {
         let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
+        assert!(self.queues[id].allocated > 0, "a request is freed twice");
         self.queues[id].allocated -= 1;
         self.put_queue(q, cx, id);
     }

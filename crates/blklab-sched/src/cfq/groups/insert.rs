@@ -75,9 +75,12 @@ impl Cfq {
         if self.queues[id].on_rr && self.queues[id].is_empty() {
             self.unfile_position(id);
         }
+        assert!(self.rq_queued > 0, "what leaves a queue was counted in it");
         self.rq_queued -= 1;
         if q.rqs[rq].flags.has(self.boost_flag()) {
-            self.queues[id].prio_pending -= 1;
+            let pending = &mut self.queues[id].prio_pending;
+            assert!(*pending > 0, "what boosts a queue was counted in it");
+            *pending -= 1;
         }
     }
 

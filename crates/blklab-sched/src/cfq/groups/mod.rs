@@ -183,6 +183,18 @@ impl Elevator for Cfq {
         self.absorb(q, cx, rq, next);
     }
 
+    fn check_conservation(&self) {
+        assert_eq!(self.rq_queued, 0, "a request is gone that waits");
+        assert_eq!(
+            (self.rq_in_driver, self.async_in_driver, self.rq_in_flight),
+            (0, 0, [0; 2]),
+            "the driver has requests that nobody has"
+        );
+        for queue in self.queues.places() {
+            queue.check_conservation();
+        }
+    }
+
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.nodes.prev(rq)
     }

@@ -129,6 +129,19 @@ impl Queue {
         self.waiting.is_empty()
     }
 
+    /// The device has no request any more: it has none either.
+    pub(super) fn check_conservation(&self) {
+        assert!(
+            self.is_empty() && self.waiting.fifo.is_empty(),
+            "a request is gone that waits in a queue"
+        );
+        assert_eq!(
+            (self.allocated, self.dispatched, self.prio_pending),
+            (0, 0, 0),
+            "a queue counts requests that are gone"
+        );
+    }
+
     /// Contexts that use it or will.
     pub(super) fn process_refs(&self) -> u32 {
         self.refs.saturating_sub(self.allocated)

@@ -173,6 +173,7 @@ impl Cfq {
         self.remove_from_tree(id);
         self.unfile_position(id);
         self.groups.queue_removed(group);
+        assert!(self.busy_queues > 0, "a queue that stops being busy was");
         self.busy_queues -= 1;
         self.busy_sync_queues -= u32::from(self.queues[id].sync);
     }

@@ -11,8 +11,11 @@ impl Cfq {
     pub(super) fn completed_request(&mut self, cx: &mut Cx<'_>, rq: RqId) {
         let now = self.clock.now(cx);
         let (id, info) = (self.of_rq.queue(rq), self.of_rq[rq]);
+        assert!(self.rq_in_driver > 0, "what completes was at the driver");
         self.rq_in_driver -= 1;
-        self.queues[id].on_dispatch[usize::from(info.sync)] -= 1;
+        let on_dispatch = &mut self.queues[id].on_dispatch[usize::from(info.sync)];
+        assert!(*on_dispatch > 0, "what completes left its queue");
+        *on_dispatch -= 1;
         if !self.queues[id].prio.is_idle_class() {
             self.last_end_request = now;
         }

@@ -110,7 +110,9 @@ impl Cfq {
     /// A request is about to be freed (`cfq_put_request`).
     pub(super) fn unbind(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId) {
         let (id, _) = self.of_rq.unbind(rq).expect(IS_BOUND);
-        self.queues[id].allocated[q.rqs[rq].data_dir()] -= 1;
+        let allocated = &mut self.queues[id].allocated[q.rqs[rq].data_dir()];
+        assert!(*allocated > 0, "a request is freed twice");
+        *allocated -= 1;
         if self.feat.tunes_pool {
             let most = q.limits.nr_requests / POOL_SHARES;
             q.wake_requested = self.queues[id].allocated.map(|n| n <= most);

@@ -168,6 +168,7 @@ impl Cfq {
         let queue = &mut self.queues[id];
         queue.waiting.remove(&mut self.nodes, &mut q.rqs, rq);
         if q.rqs[rq].flags.has(BioFlags::META) {
+            assert!(queue.meta_pending > 0, "metadata that leaves was counted");
             queue.meta_pending -= 1;
         }
         if queue.waiting.is_empty() {

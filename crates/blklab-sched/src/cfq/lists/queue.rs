@@ -147,6 +147,7 @@ impl Cfq {
 
     /// One holder less; the last one frees the queue (`cfq_put_queue`).
     pub(super) fn put_queue(&mut self, cx: &mut Cx<'_>, id: QueueId) {
+        assert!(self.queues[id].refs > 0, "a reference is dropped twice");
         self.queues[id].refs -= 1;
         if self.queues[id].refs > 0 {
             return;

@@ -139,6 +139,7 @@ impl Cfq {
     pub(super) fn del_queue_rr(&mut self, id: QueueId) {
         let home = self.queues[id].filed.take().expect(IS_BUSY);
         self.rr.remove(id, home);
+        assert!(self.rr.busy_queues > 0, "a queue that stops being busy was");
         self.rr.busy_queues -= 1;
     }
 

@@ -25,8 +25,11 @@ impl Cfq {
     }
 
     fn leave_device(&mut self, rq: &Request, id: QueueId) {
-        self.rq_in_driver[usize::from(rq.is_sync())] -= 1;
+        let in_driver = &mut self.rq_in_driver[usize::from(rq.is_sync())];
+        assert!(*in_driver > 0, "what completes was at the driver");
+        *in_driver -= 1;
         let queue = &mut self.queues[id];
+        assert!(queue.dispatched > 0, "what completes left its queue");
         queue.dispatched -= 1;
         if queue.sync {
             self.sync_flight -= 1;

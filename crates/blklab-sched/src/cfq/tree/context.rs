@@ -149,6 +149,7 @@ impl Cfq {
     /// One holder less; the last one frees the queue (`cfq_put_queue`).
     pub(super) fn put_queue(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId) {
         let queue = &mut self.queues[id];
+        assert!(queue.refs > 0, "a reference is dropped twice");
         queue.refs -= 1;
         if queue.refs > 0 {
             return;

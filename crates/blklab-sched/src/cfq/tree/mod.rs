@@ -186,6 +186,19 @@ impl Elevator for Cfq {
         self.absorb(q, cx, rq, next);
     }
 
+    fn check_conservation(&self) {
+        assert_eq!(
+            (self.rq_in_driver, self.sync_flight),
+            ([0; 2], 0),
+            "the driver has requests that nobody has"
+        );
+        for queue in self.queues.places() {
+            let waits = !queue.waiting.is_empty() || !queue.waiting.fifo.is_empty();
+            assert!(!waits, "a request is gone that waits in a queue");
+            assert_eq!(queue.dispatched, 0, "a queue counts requests that are gone");
+        }
+    }
+
     fn former(&self, _: &Core, rq: RqId) -> Option<RqId> {
         self.nodes.prev(rq)
     }

@@ -107,6 +107,7 @@ impl Cfq {
     fn take_back(&mut self, q: &mut Core, cx: &mut Cx<'_>, id: QueueId, rq: RqId, counts: bool) {
         q.take_back(rq, counts);
         let queue = &mut self.queues[id];
+        assert!(queue.dispatched > 0, "what is taken back left its queue");
         queue.dispatched -= 1;
         if queue.sync {
             self.sync_flight -= 1;

@@ -101,6 +101,7 @@ impl Cfq {
         let queue = &mut self.queues[id];
         q.message(cx, format_args!("cfq{} del_from_rr", queue.pid));
         queue.on_rr = false;
+        assert!(self.busy_queues > 0, "a queue that stops being busy was");
         self.busy_queues -= 1;
         if queue.prio.is_rt() {
             self.busy_rt_queues = self.busy_rt_queues.wrapping_sub(1);
