@@ -3,7 +3,7 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run quick test check bench conform fuzz test-docs update-docs man msrv deny package web gallery
+.PHONY: help run quick test check bench pgo conform fuzz test-docs update-docs man msrv deny package web gallery
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
@@ -22,6 +22,9 @@ check:          ## formatting and lints alone
 
 bench:          ## benchmarks of every crate
 	$(BUILD) cargo bench --workspace
+
+pgo:            ## the command with profile-guided optimisation, in target/pgo
+	$(BUILD) scripts/pgo.sh
 
 conform:        ## measured cases carried in the project against the model
 	$(BUILD) cargo run --release --bin blklab -- conform testdata/legacy/cases
