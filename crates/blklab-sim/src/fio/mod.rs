@@ -58,7 +58,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules of the page cache for a kernel.
 fn cache_features(e: &Experiment) -> Result<Features, Error> {
-    Features::of(e.kernel).map_err(|err| Error::new(err.to_string()))
+    Features::modelled(e.kernel).map_err(|err| Error::new(err.to_string()))
 }
 
 /// Settings of the page cache for an experiment on disks of `capacity` sectors, and
