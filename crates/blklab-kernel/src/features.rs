@@ -6,8 +6,9 @@
 ///
 /// Above stand the features, each with its value in the oldest release. Below is a row
 /// for each release that changed something: what changed and where that was read, and
-/// the features that have another value from then on. A row may be empty only if it is
-/// the first and tells what the model begins with.
+/// the features that have another value from then on; of a feature that is a struct, a
+/// row may change one field (`discard.plugs: true`). A row may be empty only if it is the
+/// first and tells what the model begins with.
 ///
 /// ```
 /// use blklab_kernel::KernelVersion;
@@ -43,7 +44,7 @@ macro_rules! features {
         $(#[$table_doc:meta])*
         $table_vis:vis const $table:ident = {
             $($release:literal: $what:expr, $source:expr => {
-                $($changed:ident: $value:expr),* $(,)?
+                $($changed:ident $(.$part:ident)?: $value:expr),* $(,)?
             })*
         };
     ) => {
@@ -58,7 +59,7 @@ macro_rules! features {
             $vis const fn of(release: $crate::KernelVersion) -> $Features {
                 let mut features = $Features { $($field: $oldest,)* };
                 $(if release.is_from($crate::KernelVersion::row($release)) {
-                    $(features.$changed = $value;)*
+                    $(features.$changed $(.$part)? = $value;)*
                 })*
                 features
             }

@@ -10,7 +10,7 @@ mod version;
 
 pub use blklab_types::Unit;
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
-pub use scheduler::default_scheduler;
+pub use scheduler::{CHANGES as DEFAULT_SCHEDULER_CHANGES, default_scheduler};
 pub use tunable::{Tunable, TunableError, Tunables, existence, tunables_of};
 pub use version::{
     Change, KernelVersion, PRESETS, Preset, VersionError, check_changes, releases,

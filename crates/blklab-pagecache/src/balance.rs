@@ -295,7 +295,7 @@ impl<H: Host> PageCache<H> {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::features::Features;
+    use crate::features::rules_of;
     use crate::position::tests::at;
 
     /// A task of the root group.
@@ -310,7 +310,7 @@ mod tests {
 
     /// A machine whose device has a share of everything.
     fn state() -> State {
-        let mut s = State::new(&Config::new(Features::K306, 1 << 30));
+        let mut s = State::new(&Config::new(rules_of("3.6"), 1 << 30));
         s.limits.background = 20_000;
         s.limits.dirty = 40_000;
         s.dirty_limit_follower = 40_000;

@@ -58,8 +58,11 @@ impl<H: Host> PageCache<H> {
             let file = s.file(file);
             (file.is_device, file.size_bytes)
         });
-        let known = self.config.features.discard.filter(|_| is_device);
-        let call = known.ok_or(FsError::NoSuchRequest)?;
+        let features = &self.config.features;
+        if !is_device || !features.has_discard {
+            return Err(FsError::NoSuchRequest);
+        }
+        let call = features.discard;
         let limits = self.config.discard.ok_or(FsError::NotSupported)?;
         if !offset.is_multiple_of(SECTOR_BYTES) || !bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(FsError::Unaligned);
@@ -69,7 +72,7 @@ impl<H: Host> PageCache<H> {
         if call.drops_pages {
             self.drop_discarded(file, &range).await;
         }
-        let max_sectors = match self.config.features.bio_bound {
+        let max_sectors = match features.bio_bound {
             BioBound::Queue => limits.max_sectors.min(BIO_MAX_SECTORS),
             BioBound::Vectors => BIO_MAX_SECTORS,
         };

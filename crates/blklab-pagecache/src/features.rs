@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What differs between kernels, by name.
 //!
-//! One [`Features`] value per range of releases. Nothing else in this crate
+//! A row for each release that changed something; nothing else in this crate
 //! compares versions. Where a change has a name in quotes, it is the subject of
 //! the kernel's commit. Three eras: a global pdflush pool (2.6.16 to 2.6.31), a
 //! flusher thread per device beside writers that write (2.6.32 to 3.1), and
 //! writers that only sleep (3.2 and later). Sources read by the specification:
 //! 2.6.18, 2.6.24, 2.6.28.6, 2.6.32.71, 2.6.33, 3.7.2; the release of a change
-//! between them is that of its commit. What is here of 5.0 to 6.18 are the
-//! rules of 4.10 with the changes named at the presets; later changes of the
-//! control laws were not read.
+//! between them is that of its commit. What is here of 5.0 and later are the
+//! rules of 4.10 with the changes of the rows; later changes of the control laws
+//! were not read.
 
 use blklab_kernel::KernelVersion;
 use blklab_types::BioFlags;
@@ -278,154 +278,291 @@ impl DiscardCall {
         drops_pages: false,
         aligns_start: false,
     };
-    /// 3.0 to 3.7.
-    const BATCHED: DiscardCall = DiscardCall {
-        together: true,
-        ..DiscardCall::FIRST
-    };
-    /// 3.8 to 4.6.
-    const PLUGGED: DiscardCall = DiscardCall {
-        plugs: true,
-        ..DiscardCall::BATCHED
-    };
-    /// 4.7 to 4.11.
-    const CHAINED: DiscardCall = DiscardCall {
-        last_is_sync: true,
-        ..DiscardCall::PLUGGED
-    };
-    /// 4.12 to 5.8.
-    const COHERENT: DiscardCall = DiscardCall {
-        drops_pages: true,
-        ..DiscardCall::CHAINED
-    };
-    /// 5.9 and later.
-    const ALIGNED: DiscardCall = DiscardCall {
-        aligns_start: true,
-        ..DiscardCall::COHERENT
+}
+
+blklab_kernel::features! {
+    /// The page cache of a release.
+    pub struct Features {
+        /// Default of `vm.dirty_ratio`, percent.
+        pub dirty_ratio: u32 = 40,
+        /// Default of `vm.dirty_background_ratio`, percent.
+        pub dirty_background_ratio: u32 = 10,
+        /// Base of the percentages.
+        pub limit_base: LimitBase = LimitBase::AllMemory,
+        /// Dirty ratios below it act as it, percent (5 up to 2.6.36; 0 since
+        /// 2.6.37, "writeback: remove the internal 5% low bound on dirty_ratio").
+        pub dirty_ratio_floor: u32 = 5,
+        /// The dirty throttle.
+        pub throttle: Throttle = Throttle::Global,
+        /// What a writer over its limit waits for.
+        pub over_limit: OverLimit = OverLimit::Congestion,
+        /// What a writer over its limit writes.
+        pub write_chunk: WriteChunk = WriteChunk::Ratelimit,
+        /// How the device's share of completions ages.
+        pub ageing: Ageing = Ageing::Events,
+        /// Who writes in the background.
+        pub flusher: Flusher = Flusher::Pdflush,
+        /// The flusher sleeps without a timer while nothing is dirty; the first
+        /// dirty page starts one (2.6.36, "writeback: prevent unnecessary bdi
+        /// threads wakeups").
+        pub flusher_sleeps_when_clean: bool = false,
+        /// One task plug over whole rounds of the flusher (4.3, "writeback: plug
+        /// writeback in wb_writeback() and writeback_inodes_wb()"); before, one
+        /// per inode.
+        pub flusher_plugs_rounds: bool = false,
+        /// The task's share of the device's limit.
+        pub task_share: TaskShare = TaskShare::None,
+        /// A throttled task writes only while the dirty pages alone are over its
+        /// limit; before, while there are any (2.6.31, "mm: prevent
+        /// balance_dirty_pages() from doing too much work").
+        pub writes_above_limit_only: bool = false,
+        /// Bookkeeping of dirty inodes.
+        pub inode_lists: InodeLists = InodeLists::Two,
+        /// Page walk of one inode.
+        pub walk: Walk = Walk::Batched,
+        /// Integrity walks write what was dirty when they began (2.6.36,
+        /// "mm: implement writeback livelock avoidance using page tagging").
+        pub integrity_tags: bool = false,
+        /// Background work waits, rather than ends, when inodes are left on
+        /// `more_io` (2.6.25).
+        pub more_io_waits: bool = false,
+        /// Background work that wrote less than it could sleeps before it ends
+        /// (up to 2.6.24).
+        pub background_always_waits: bool = true,
+        /// Read-ahead.
+        pub readahead: Readahead = Readahead::TwoWindow,
+        /// Bounds of its windows.
+        pub window_cap: WindowCap = WindowCap::None,
+        /// Flags of its bios (AHEAD: "mpage: mpage_readpages() should submit IO as
+        /// read-ahead", of 4.19; here from 5.0 on).
+        pub readahead_flags: BioFlags = BioFlags::NONE,
+        /// A window of a file whose filesystem has them is cached in folios of several
+        /// pages (mm/readahead.c, `page_cache_ra_order`, of 5.18).
+        pub large_folios: bool = false,
+        /// Read-ahead of page faults.
+        pub fault_readahead: FaultReadahead = FaultReadahead::Around,
+        /// `POSIX_FADV_RANDOM`.
+        pub fadvise_random: FadviseRandom = FadviseRandom::PageByPage,
+        /// `write` waits for a page under write-back before it changes it (3.0).
+        pub stable_pages: bool = false,
+        /// Flags of data written for fsync and the like (SYNC from 2.6.30 on,
+        /// "block_write_full_page: Use synchronous writes for WBC_SYNC_ALL
+        /// writebacks": filesystems that write through buffers). The contrary of
+        /// NOIDLE, IDLE, has taken its place in 4.10; the single-queue path still
+        /// gets the old one.
+        pub integrity_flags: BioFlags = BioFlags::NONE,
+        /// Flags of data that the flusher writes because it is old or because there
+        /// is much of it (BACKGROUND from 4.10 on, "writeback: mark background
+        /// writeback as such", include/linux/writeback.h).
+        pub background_flags: BioFlags = BioFlags::NONE,
+        /// What ends a bio.
+        pub bio_bound: BioBound = BioBound::Queue,
+        /// The disk opened as a file is written through its buffers, a bio of a page
+        /// for each (fs/buffer.c, `block_write_full_page`; measured on 6.1, here
+        /// from 5.0 on).
+        pub device_buffers: bool = false,
+        /// A sleep of so many ticks ends with the tick behind them, not with the
+        /// last of them ("timers: Switch to a non-cascading wheel", of 4.8; here
+        /// from 5.0 on).
+        pub sleeps_past_tick: bool = false,
+        /// Queues report congestion, and advice, read-ahead and tasks without
+        /// memory look at it (up to 4.20: the multi-queue layer does not report
+        /// any).
+        pub congestion: bool = true,
+        /// A write with `O_SYNC` writes all that is dirty of the file, not only its
+        /// own range (up to 2.6.32).
+        pub o_sync_whole_file: bool = true,
+        /// fsync waits for the data before the filesystem's step, not after it
+        /// (from 2.6.39 on at the latest).
+        pub fsync_waits_first: bool = false,
+        /// Flags of the empty bio that flushes the disk's cache
+        /// (`blkdev_issue_flush`): a barrier up to 2.6.36, a write with FLUSH since.
+        pub flush_flags: BioFlags = BioFlags::BARRIER,
+        /// fsync on a block device.
+        pub device_flush: DeviceFlush = DeviceFlush::Never,
+        /// fsync flushes on filesystems without a journal (3.16, "fs/libfs.c: add
+        /// generic data flush to fsync").
+        pub file_flush: bool = false,
+        /// Queued direct writes with `O_SYNC` to a block device.
+        pub device_queued_sync: QueuedSync = QueuedSync::Never,
+        /// The same to a file.
+        pub file_queued_sync: QueuedSync = QueuedSync::Never,
+        /// Flags of direct writes: without UNPLUG since 2.6.33 ("aio: implement
+        /// request batching"), where `io_submit` unplugs at its end; with IDLE
+        /// since 4.10 ("block: replace REQ_NOIDLE with REQ_IDLE").
+        pub direct_write_flags: BioFlags = BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
+        /// Direct I/O on a block device that a task plug covers.
+        pub device_plug: DevicePlug = DevicePlug::Submission,
+        /// Block devices can be discarded.
+        pub has_discard: bool = false,
+        /// How: what a discard of a block device does.
+        pub discard: DiscardCall = DiscardCall::FIRST,
+    }
+
+    /// What releases changed in the page cache.
+    pub const CHANGES = {
+        // "change default dirty-writeback limits"
+        "2.6.22": "the ratios are 10 and 5", "mm/page-writeback.c" => {
+            dirty_ratio: 10,
+            dirty_background_ratio: 5,
+        }
+        "2.6.23": "read-ahead on demand instead of two windows", "mm/readahead.c" => {
+            readahead: Readahead::OnDemandV1,
+        }
+        "2.6.24": "a dirty limit per device; three lists of inodes",
+            "mm/page-writeback.c, fs/fs-writeback.c" => {
+            limit_base: LimitBase::FreeAndLru,
+            throttle: Throttle::PerDevice,
+            task_share: TaskShare::Mapped,
+            inode_lists: InodeLists::Three,
+        }
+        "2.6.25": "background work waits, rather than ends, while inodes are left on more_io; it does not sleep before it ends",
+            "fs/fs-writeback.c, mm/page-writeback.c" => {
+            more_io_waits: true,
+            background_always_waits: false,
+        }
+        "2.6.28": "block devices can be discarded", "block/ioctl.c" => {
+            has_discard: true,
+        }
+        "2.6.29": "all pages that a task dirties count for its share; a walk stops at the very page",
+            "mm/page-writeback.c" => {
+            task_share: TaskShare::All,
+            walk: Walk::Exact,
+        }
+        // "writeback: double the dirty thresholds"
+        "2.6.30": "the ratios are 20 and 10; integrity writes are synchronous",
+            "mm/page-writeback.c, fs/fs-writeback.c" => {
+            dirty_ratio: 20,
+            dirty_background_ratio: 10,
+            integrity_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::NOIDLE.0),
+        }
+        "2.6.31": "read-ahead looks at the pages before a read; throttled writers write only above their limit",
+            "mm/readahead.c, mm/page-writeback.c" => {
+            writes_above_limit_only: true,
+            readahead: Readahead::OnDemandV2,
+        }
+        "2.6.32": "a flusher thread per device; writers over their limit wait by the clock",
+            "fs/fs-writeback.c, mm/backing-dev.c, mm/page-writeback.c" => {
+            limit_base: LimitBase::FreeAndReclaimable,
+            over_limit: OverLimit::Doubling,
+            write_chunk: WriteChunk::Dirtied,
+            flusher: Flusher::PerDevice,
+            window_cap: WindowCap::Memory,
+            fault_readahead: FaultReadahead::AroundOrSequential,
+        }
+        "2.6.33": "O_SYNC writes its range; direct writes do not unplug one by one; fsync on a block device flushes",
+            "mm/filemap.c, fs/direct-io.c, fs/block_dev.c" => {
+            o_sync_whole_file: false,
+            device_flush: DeviceFlush::UnderMutex,
+            device_queued_sync: QueuedSync::AtSubmission,
+            file_queued_sync: QueuedSync::AtSubmission,
+            direct_write_flags: BioFlags::SYNC,
+        }
+        // 2.6.33 had the advice from its first stable update on.
+        "2.6.34": "under the advice of random access whole requests are read",
+            "mm/readahead.c, mm/fadvise.c" => {
+            fadvise_random: FadviseRandom::WholeRequest,
+            device_flush: DeviceFlush::Together,
+        }
+        "2.6.36": "integrity walks tag their pages; the flusher sleeps while nothing is dirty",
+            "mm/page-writeback.c, fs/fs-writeback.c" => {
+            flusher_sleeps_when_clean: true,
+            integrity_tags: true,
+        }
+        "2.6.37": "no floor below the dirty ratio; FLUSH instead of barriers",
+            "mm/page-writeback.c, block/blk-flush.c" => {
+            dirty_ratio_floor: 0,
+            flush_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::FLUSH.0),
+        }
+        "2.6.39": "fsync waits for the data before the filesystem's step",
+            "fs/sync.c, fs/ext4/fsync.c" => {
+            fsync_waits_first: true,
+        }
+        "3.0": "pages under write-back are not changed; faults mark where read-ahead goes on; the bios of a discard are waited for together",
+            "mm/filemap.c, block/blk-lib.c" => {
+            fault_readahead: FaultReadahead::AroundMarked,
+            stable_pages: true,
+            discard.together: true,
+        }
+        "3.2": "writers sleep, and only the flusher writes, in slices",
+            "mm/page-writeback.c, fs/fs-writeback.c" => {
+            limit_base: LimitBase::LessReserve,
+            throttle: Throttle::SleepOnly,
+            task_share: TaskShare::None,
+            inode_lists: InodeLists::Slices,
+        }
+        "3.6": "proportions age by time", "mm/page-writeback.c, lib/flex_proportions.c" => {
+            ageing: Ageing::Time,
+        }
+        "3.8": "the bios of a discard are plugged", "block/blk-lib.c" => {
+            discard.plugs: true,
+        }
+        // No device here asks for it.
+        "3.9": "pages are stable only where the device asks for it", "mm/page-writeback.c" => {
+            stable_pages: false,
+        }
+        "3.12": "cautious read-ahead by context; workers end queued writes with O_SYNC",
+            "mm/readahead.c, fs/direct-io.c" => {
+            readahead: Readahead::OnDemandV3,
+            device_queued_sync: QueuedSync::InWorker,
+            file_queued_sync: QueuedSync::InWorker,
+        }
+        "3.15": "anonymous memory does not count for the limits; windows are at most 2 MiB",
+            "mm/page-writeback.c, mm/readahead.c" => {
+            limit_base: LimitBase::FileOnly,
+            window_cap: WindowCap::TwoMib,
+        }
+        "3.16": "fsync flushes without a journal, too", "fs/libfs.c, fs/ext4/fsync.c" => {
+            file_flush: true,
+        }
+        "4.3": "a plug over whole rounds of the flusher", "fs/fs-writeback.c" => {
+            flusher_plugs_rounds: true,
+        }
+        "4.4": "windows are as large as the device says", "mm/readahead.c" => {
+            window_cap: WindowCap::Device,
+        }
+        "4.7": "the last bio of a discard is synchronous", "block/blk-lib.c" => {
+            discard.last_is_sync: true,
+        }
+        "4.10": "background and direct writes are marked for write-back throttling; direct O_DSYNC writes to block devices carry FUA",
+            "fs/fs-writeback.c, fs/block_dev.c, mm/readahead.c" => {
+            window_cap: WindowCap::Request,
+            background_flags: BioFlags::BACKGROUND,
+            direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0),
+            device_queued_sync: QueuedSync::ForcedAccess,
+        }
+        "4.12": "a discard drops the pages of its range", "block/ioctl.c" => {
+            discard.drops_pages: true,
+        }
+        "4.18": "direct O_DSYNC writes that overwrite a file carry FUA", "fs/iomap.c" => {
+            file_queued_sync: QueuedSync::ForcedAccess,
+        }
+        "5.0": "devices split bios themselves and are never congested",
+            "block/blk-merge.c, mm/readahead.c, fs/block_dev.c" => {
+            readahead: Readahead::OnDemandV4,
+            readahead_flags: BioFlags::AHEAD,
+            integrity_flags: BioFlags::SYNC,
+            bio_bound: BioBound::Vectors,
+            device_buffers: true,
+            sleeps_past_tick: true,
+            congestion: false,
+            device_plug: DevicePlug::Writes,
+        }
+        "5.9": "a discard that does not begin at the granularity has a bio up to there",
+            "block/blk-lib.c" => {
+            discard.aligns_start: true,
+        }
+        "5.18": "read-ahead fills large folios, of filesystems that have them",
+            "mm/readahead.c" => {
+            large_folios: true,
+        }
+        "6.6": "direct writes to block devices are plugged like reads", "block/fops.c" => {
+            device_plug: DevicePlug::SeveralBios,
+        }
     };
 }
 
-/// The page cache of one range of kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features {
-    /// Name of the preset.
-    pub name: &'static str,
-    /// Default of `vm.dirty_ratio`, percent.
-    pub dirty_ratio: u32,
-    /// Default of `vm.dirty_background_ratio`, percent.
-    pub dirty_background_ratio: u32,
-    /// Base of the percentages.
-    pub limit_base: LimitBase,
-    /// Dirty ratios below it act as it, percent (5 up to 2.6.36; 0 since
-    /// 2.6.37, "writeback: remove the internal 5% low bound on dirty_ratio").
-    pub dirty_ratio_floor: u32,
-    /// The dirty throttle.
-    pub throttle: Throttle,
-    /// What a writer over its limit waits for.
-    pub over_limit: OverLimit,
-    /// What a writer over its limit writes.
-    pub write_chunk: WriteChunk,
-    /// How the device's share of completions ages.
-    pub ageing: Ageing,
-    /// Who writes in the background.
-    pub flusher: Flusher,
-    /// The flusher sleeps without a timer while nothing is dirty; the first
-    /// dirty page starts one (2.6.36, "writeback: prevent unnecessary bdi
-    /// threads wakeups").
-    pub flusher_sleeps_when_clean: bool,
-    /// One task plug over whole rounds of the flusher (4.3, "writeback: plug
-    /// writeback in wb_writeback() and writeback_inodes_wb()"); before, one
-    /// per inode.
-    pub flusher_plugs_rounds: bool,
-    /// The task's share of the device's limit.
-    pub task_share: TaskShare,
-    /// A throttled task writes only while the dirty pages alone are over its
-    /// limit; before, while there are any (2.6.31, "mm: prevent
-    /// balance_dirty_pages() from doing too much work").
-    pub writes_above_limit_only: bool,
-    /// Bookkeeping of dirty inodes.
-    pub inode_lists: InodeLists,
-    /// Page walk of one inode.
-    pub walk: Walk,
-    /// Integrity walks write what was dirty when they began (2.6.36,
-    /// "mm: implement writeback livelock avoidance using page tagging").
-    pub integrity_tags: bool,
-    /// Background work waits, rather than ends, when inodes are left on
-    /// `more_io` (2.6.25).
-    pub more_io_waits: bool,
-    /// Background work that wrote less than it could sleeps before it ends
-    /// (up to 2.6.24).
-    pub background_always_waits: bool,
-    /// Read-ahead.
-    pub readahead: Readahead,
-    /// Bounds of its windows.
-    pub window_cap: WindowCap,
-    /// Flags of its bios (AHEAD: "mpage: mpage_readpages() should submit IO as
-    /// read-ahead", of 4.19; here from 5.0 on).
-    pub readahead_flags: BioFlags,
-    /// A window of a file whose filesystem has them is cached in folios of several
-    /// pages (mm/readahead.c, `page_cache_ra_order`, of 5.18).
-    pub large_folios: bool,
-    /// Read-ahead of page faults.
-    pub fault_readahead: FaultReadahead,
-    /// `POSIX_FADV_RANDOM`.
-    pub fadvise_random: FadviseRandom,
-    /// `write` waits for a page under write-back before it changes it (3.0).
-    pub stable_pages: bool,
-    /// Flags of data written for fsync and the like (SYNC from 2.6.30 on,
-    /// "block_write_full_page: Use synchronous writes for WBC_SYNC_ALL
-    /// writebacks": filesystems that write through buffers). The contrary of
-    /// NOIDLE, IDLE, has taken its place in 4.10; the single-queue path still
-    /// gets the old one.
-    pub integrity_flags: BioFlags,
-    /// Flags of data that the flusher writes because it is old or because there
-    /// is much of it (BACKGROUND from 4.10 on, "writeback: mark background
-    /// writeback as such", include/linux/writeback.h).
-    pub background_flags: BioFlags,
-    /// What ends a bio.
-    pub bio_bound: BioBound,
-    /// The disk opened as a file is written through its buffers, a bio of a page
-    /// for each (fs/buffer.c, `block_write_full_page`; measured on 6.1, here
-    /// from 5.0 on).
-    pub device_buffers: bool,
-    /// A sleep of so many ticks ends with the tick behind them, not with the
-    /// last of them ("timers: Switch to a non-cascading wheel", of 4.8; here
-    /// from 5.0 on).
-    pub sleeps_past_tick: bool,
-    /// Queues report congestion, and advice, read-ahead and tasks without
-    /// memory look at it (up to 4.20: the multi-queue layer does not report
-    /// any).
-    pub congestion: bool,
-    /// A write with `O_SYNC` writes all that is dirty of the file, not only its
-    /// own range (up to 2.6.32).
-    pub o_sync_whole_file: bool,
-    /// fsync waits for the data before the filesystem's step, not after it
-    /// (from 2.6.39 on at the latest).
-    pub fsync_waits_first: bool,
-    /// Flags of the empty bio that flushes the disk's cache
-    /// (`blkdev_issue_flush`): a barrier up to 2.6.36, a write with FLUSH since.
-    pub flush_flags: BioFlags,
-    /// fsync on a block device.
-    pub device_flush: DeviceFlush,
-    /// fsync flushes on filesystems without a journal (3.16, "fs/libfs.c: add
-    /// generic data flush to fsync").
-    pub file_flush: bool,
-    /// Queued direct writes with `O_SYNC` to a block device.
-    pub device_queued_sync: QueuedSync,
-    /// The same to a file.
-    pub file_queued_sync: QueuedSync,
-    /// Flags of direct writes: without UNPLUG since 2.6.33 ("aio: implement
-    /// request batching"), where `io_submit` unplugs at its end; with IDLE
-    /// since 4.10 ("block: replace REQ_NOIDLE with REQ_IDLE").
-    pub direct_write_flags: BioFlags,
-    /// Direct I/O on a block device that a task plug covers.
-    pub device_plug: DevicePlug,
-    /// Discards of block devices; none: the kernel has no such request (up to
-    /// 2.6.27).
-    pub discard: Option<DiscardCall>,
-}
-
-/// A release without a preset here.
+/// A release that is newer than those that are modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsupportedRelease(pub KernelVersion);
 
@@ -443,409 +580,42 @@ impl fmt::Display for UnsupportedRelease {
 impl std::error::Error for UnsupportedRelease {}
 
 impl Features {
-    /// 2.6.16 to 2.6.21: global limit of 40 %, two-window read-ahead.
-    pub const K2616: Features = Features {
-        name: "2.6.16",
-        dirty_ratio: 40,
-        dirty_background_ratio: 10,
-        limit_base: LimitBase::AllMemory,
-        dirty_ratio_floor: 5,
-        throttle: Throttle::Global,
-        over_limit: OverLimit::Congestion,
-        write_chunk: WriteChunk::Ratelimit,
-        ageing: Ageing::Events,
-        flusher: Flusher::Pdflush,
-        flusher_sleeps_when_clean: false,
-        flusher_plugs_rounds: false,
-        task_share: TaskShare::None,
-        writes_above_limit_only: false,
-        inode_lists: InodeLists::Two,
-        walk: Walk::Batched,
-        integrity_tags: false,
-        more_io_waits: false,
-        background_always_waits: true,
-        readahead: Readahead::TwoWindow,
-        window_cap: WindowCap::None,
-        readahead_flags: BioFlags::NONE,
-        large_folios: false,
-        fault_readahead: FaultReadahead::Around,
-        fadvise_random: FadviseRandom::PageByPage,
-        stable_pages: false,
-        integrity_flags: BioFlags::NONE,
-        background_flags: BioFlags::NONE,
-        bio_bound: BioBound::Queue,
-        device_buffers: false,
-        sleeps_past_tick: false,
-        congestion: true,
-        o_sync_whole_file: true,
-        fsync_waits_first: false,
-        flush_flags: BioFlags::BARRIER,
-        device_flush: DeviceFlush::Never,
-        file_flush: false,
-        device_queued_sync: QueuedSync::Never,
-        file_queued_sync: QueuedSync::Never,
-        direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::UNPLUG.0),
-        device_plug: DevicePlug::Submission,
-        discard: None,
-    };
-
-    /// 2.6.22: ratios 10 and 5 ("change default dirty-writeback limits").
-    pub const K2622: Features = Features {
-        name: "2.6.22",
-        dirty_ratio: 10,
-        dirty_background_ratio: 5,
-        ..Features::K2616
-    };
-
-    /// 2.6.23: on-demand read-ahead.
-    pub const K2623: Features = Features {
-        name: "2.6.23",
-        readahead: Readahead::OnDemandV1,
-        ..Features::K2622
-    };
-
-    /// 2.6.24: a limit per device, three inode lists.
-    pub const K2624: Features = Features {
-        name: "2.6.24",
-        limit_base: LimitBase::FreeAndLru,
-        throttle: Throttle::PerDevice,
-        task_share: TaskShare::Mapped,
-        inode_lists: InodeLists::Three,
-        ..Features::K2623
-    };
-
-    /// 2.6.25 to 2.6.27.
-    pub const K2625: Features = Features {
-        name: "2.6.25",
-        more_io_waits: true,
-        background_always_waits: false,
-        ..Features::K2624
-    };
-
-    /// 2.6.28: block devices can be discarded.
-    pub const K2628: Features = Features {
-        name: "2.6.28",
-        discard: Some(DiscardCall::FIRST),
-        ..Features::K2625
-    };
-
-    /// 2.6.29: all dirtied pages count for the task's share.
-    pub const K2629: Features = Features {
-        name: "2.6.29",
-        task_share: TaskShare::All,
-        walk: Walk::Exact,
-        ..Features::K2628
-    };
-
-    /// 2.6.30: ratios 20 and 10 ("writeback: double the dirty thresholds"), integrity writes are sync.
-    pub const K2630: Features = Features {
-        name: "2.6.30",
-        dirty_ratio: 20,
-        dirty_background_ratio: 10,
-        integrity_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::NOIDLE.0),
-        ..Features::K2629
-    };
-
-    /// 2.6.31: read-ahead with context.
-    pub const K2631: Features = Features {
-        name: "2.6.31",
-        writes_above_limit_only: true,
-        readahead: Readahead::OnDemandV2,
-        ..Features::K2630
-    };
-
-    /// 2.6.32: a flusher thread per device; writers over their limit wait by
-    /// the clock.
-    pub const K2632: Features = Features {
-        name: "2.6.32",
-        limit_base: LimitBase::FreeAndReclaimable,
-        over_limit: OverLimit::Doubling,
-        write_chunk: WriteChunk::Dirtied,
-        flusher: Flusher::PerDevice,
-        window_cap: WindowCap::Memory,
-        fault_readahead: FaultReadahead::AroundOrSequential,
-        ..Features::K2631
-    };
-
-    /// 2.6.33: direct writes do not unplug one by one; `O_SYNC` writes its
-    /// range; fsync on a block device flushes.
-    pub const K2633: Features = Features {
-        name: "2.6.33",
-        o_sync_whole_file: false,
-        device_flush: DeviceFlush::UnderMutex,
-        device_queued_sync: QueuedSync::AtSubmission,
-        file_queued_sync: QueuedSync::AtSubmission,
-        direct_write_flags: BioFlags::SYNC,
-        ..Features::K2632
-    };
-
-    /// 2.6.34 and 2.6.35 (and 2.6.33 from its first stable update on): the
-    /// advice of random access reads whole requests.
-    pub const K2634: Features = Features {
-        name: "2.6.34",
-        fadvise_random: FadviseRandom::WholeRequest,
-        device_flush: DeviceFlush::Together,
-        ..Features::K2633
-    };
-
-    /// 2.6.36: integrity walks tag, the flusher sleeps when there is nothing
-    /// to do.
-    pub const K2636: Features = Features {
-        name: "2.6.36",
-        flusher_sleeps_when_clean: true,
-        integrity_tags: true,
-        ..Features::K2634
-    };
-
-    /// 2.6.37 and 2.6.38: no floor below the dirty ratio; FLUSH instead of
-    /// barriers.
-    pub const K2637: Features = Features {
-        name: "2.6.37",
-        dirty_ratio_floor: 0,
-        flush_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::FLUSH.0),
-        ..Features::K2636
-    };
-
-    /// 2.6.39.
-    pub const K2639: Features = Features {
-        name: "2.6.39",
-        fsync_waits_first: true,
-        ..Features::K2637
-    };
-
-    /// 3.0 and 3.1: pages under write-back are not changed; discards are waited for
-    /// together.
-    pub const K300: Features = Features {
-        name: "3.0",
-        fault_readahead: FaultReadahead::AroundMarked,
-        stable_pages: true,
-        discard: Some(DiscardCall::BATCHED),
-        ..Features::K2639
-    };
-
-    /// 3.2 to 3.5: writers sleep, only the flusher writes.
-    pub const K302: Features = Features {
-        name: "3.2",
-        limit_base: LimitBase::LessReserve,
-        throttle: Throttle::SleepOnly,
-        task_share: TaskShare::None,
-        inode_lists: InodeLists::Slices,
-        ..Features::K300
-    };
-
-    /// 3.6 and 3.7: proportions age by time.
-    pub const K306: Features = Features {
-        name: "3.6",
-        ageing: Ageing::Time,
-        ..Features::K302
-    };
-
-    /// 3.8: discards are plugged.
-    pub const K308: Features = Features {
-        name: "3.8",
-        discard: Some(DiscardCall::PLUGGED),
-        ..Features::K306
-    };
-
-    /// 3.9 to 3.11: pages are stable only where the device asks for it, which
-    /// none here does.
-    pub const K309: Features = Features {
-        name: "3.9",
-        stable_pages: false,
-        ..Features::K308
-    };
-
-    /// 3.12 to 3.14: cautious context read-ahead; workers end queued writes with
-    /// `O_SYNC`.
-    pub const K312: Features = Features {
-        name: "3.12",
-        readahead: Readahead::OnDemandV3,
-        device_queued_sync: QueuedSync::InWorker,
-        file_queued_sync: QueuedSync::InWorker,
-        ..Features::K309
-    };
-
-    /// 3.15: anonymous memory does not count for the limits.
-    pub const K315: Features = Features {
-        name: "3.15",
-        limit_base: LimitBase::FileOnly,
-        window_cap: WindowCap::TwoMib,
-        ..Features::K312
-    };
-
-    /// 3.16 to 4.2: fsync flushes without a journal, too.
-    pub const K316: Features = Features {
-        name: "3.16",
-        file_flush: true,
-        ..Features::K315
-    };
-
-    /// 4.3: a plug over whole rounds of the flusher.
-    pub const K403: Features = Features {
-        name: "4.3",
-        flusher_plugs_rounds: true,
-        ..Features::K316
-    };
-
-    /// 4.4 to 4.6.
-    pub const K404: Features = Features {
-        name: "4.4",
-        window_cap: WindowCap::Device,
-        ..Features::K403
-    };
-
-    /// 4.7 to 4.9: the last bio of a discard is synchronous.
-    pub const K407: Features = Features {
-        name: "4.7",
-        discard: Some(DiscardCall::CHAINED),
-        ..Features::K404
-    };
-
-    /// 4.10 and 4.11: background and direct writes are marked for write-back
-    /// throttling; direct writes with `O_DSYNC` to block devices carry FUA.
-    pub const K410: Features = Features {
-        name: "4.10",
-        window_cap: WindowCap::Request,
-        background_flags: BioFlags::BACKGROUND,
-        direct_write_flags: BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0),
-        device_queued_sync: QueuedSync::ForcedAccess,
-        ..Features::K407
-    };
-
-    /// 4.12 to 4.17: a discard drops the pages of its range.
-    pub const K412: Features = Features {
-        name: "4.12",
-        discard: Some(DiscardCall::COHERENT),
-        ..Features::K410
-    };
-
-    /// 4.18 to 4.20: those that overwrite a file do as well.
-    pub const K418: Features = Features {
-        name: "4.18",
-        file_queued_sync: QueuedSync::ForcedAccess,
-        ..Features::K412
-    };
-
-    /// 5.0 to 5.8: multi-queue devices only, which are never congested and
-    /// split bios themselves.
-    pub const K500: Features = Features {
-        name: "5.0",
-        readahead: Readahead::OnDemandV4,
-        readahead_flags: BioFlags::AHEAD,
-        integrity_flags: BioFlags::SYNC,
-        bio_bound: BioBound::Vectors,
-        device_buffers: true,
-        sleeps_past_tick: true,
-        congestion: false,
-        device_plug: DevicePlug::Writes,
-        ..Features::K418
-    };
-
-    /// 5.9 to 5.17: discards that do not begin at the granularity have a bio up to
-    /// there.
-    pub const K509: Features = Features {
-        name: "5.9",
-        discard: Some(DiscardCall::ALIGNED),
-        ..Features::K500
-    };
-
-    /// 5.18 to 6.5: read-ahead fills large folios.
-    pub const K518: Features = Features {
-        name: "5.18",
-        large_folios: true,
-        ..Features::K509
-    };
-
-    /// 6.6 to 6.18: direct writes to block devices are plugged like reads.
-    pub const K606: Features = Features {
-        name: "6.6",
-        device_plug: DevicePlug::SeveralBios,
-        ..Features::K518
-    };
-
-    /// All presets, oldest first.
-    pub const ALL: [Features; 33] = [
-        Features::K2616,
-        Features::K2622,
-        Features::K2623,
-        Features::K2624,
-        Features::K2625,
-        Features::K2628,
-        Features::K2629,
-        Features::K2630,
-        Features::K2631,
-        Features::K2632,
-        Features::K2633,
-        Features::K2634,
-        Features::K2636,
-        Features::K2637,
-        Features::K2639,
-        Features::K300,
-        Features::K302,
-        Features::K306,
-        Features::K308,
-        Features::K309,
-        Features::K312,
-        Features::K315,
-        Features::K316,
-        Features::K403,
-        Features::K404,
-        Features::K407,
-        Features::K410,
-        Features::K412,
-        Features::K418,
-        Features::K500,
-        Features::K509,
-        Features::K518,
-        Features::K606,
-    ];
-
-    /// The presets, by the release that each begins with.
-    const SINCE: &[(KernelVersion, Features)] = &[
-        (KernelVersion::v2_6(16), Features::K2616),
-        (KernelVersion::v2_6(22), Features::K2622),
-        (KernelVersion::v2_6(23), Features::K2623),
-        (KernelVersion::v2_6(24), Features::K2624),
-        (KernelVersion::v2_6(25), Features::K2625),
-        (KernelVersion::v2_6(28), Features::K2628),
-        (KernelVersion::v2_6(29), Features::K2629),
-        (KernelVersion::v2_6(30), Features::K2630),
-        (KernelVersion::v2_6(31), Features::K2631),
-        (KernelVersion::v2_6(32), Features::K2632),
-        (KernelVersion::v2_6(33), Features::K2633),
-        (KernelVersion::v2_6(34), Features::K2634),
-        (KernelVersion::v2_6(36), Features::K2636),
-        (KernelVersion::v2_6(37), Features::K2637),
-        (KernelVersion::v2_6(39), Features::K2639),
-        (KernelVersion::new(3, 0), Features::K300),
-        (KernelVersion::new(3, 2), Features::K302),
-        (KernelVersion::new(3, 6), Features::K306),
-        (KernelVersion::new(3, 8), Features::K308),
-        (KernelVersion::new(3, 9), Features::K309),
-        (KernelVersion::new(3, 12), Features::K312),
-        (KernelVersion::new(3, 15), Features::K315),
-        (KernelVersion::new(3, 16), Features::K316),
-        (KernelVersion::new(4, 3), Features::K403),
-        (KernelVersion::new(4, 4), Features::K404),
-        (KernelVersion::new(4, 7), Features::K407),
-        (KernelVersion::new(4, 10), Features::K410),
-        (KernelVersion::new(4, 12), Features::K412),
-        (KernelVersion::new(4, 18), Features::K418),
-        (KernelVersion::new(5, 0), Features::K500),
-        (KernelVersion::new(5, 9), Features::K509),
-        (KernelVersion::new(5, 18), Features::K518),
-        (KernelVersion::new(6, 6), Features::K606),
-    ];
-
-    /// The features of a release.
+    /// The features of a release, if the models know it.
     ///
     /// # Errors
     /// Releases that are not modelled.
-    pub fn of(kernel: KernelVersion) -> Result<Features, UnsupportedRelease> {
-        let after = Features::SINCE.partition_point(|(since, _)| *since <= kernel);
-        match Features::SINCE[..after].last() {
-            Some((_, features)) if kernel <= KernelVersion::NEWEST => Ok(*features),
-            _ => Err(UnsupportedRelease(kernel)),
+    pub fn modelled(kernel: KernelVersion) -> Result<Features, UnsupportedRelease> {
+        if kernel > KernelVersion::NEWEST {
+            return Err(UnsupportedRelease(kernel));
         }
+        Ok(Features::of(kernel))
+    }
+}
+
+/// The features of a release, for tests.
+#[cfg(test)]
+pub(crate) const fn rules_of(release: &str) -> Features {
+    Features::of(KernelVersion::row(release))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::v2_6(16)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
+    }
+
+    #[test]
+    fn releases_that_are_to_come_are_refused() {
+        assert!(Features::modelled(KernelVersion::NEWEST).is_ok());
+        let next = "6.19".parse().expect("a version");
+        let error = Features::modelled(next).expect_err("it is not modelled");
+        assert_eq!(
+            error.to_string(),
+            "no page cache model for Linux 6.19: 2.6.16 to 6.18 are modelled"
+        );
     }
 }

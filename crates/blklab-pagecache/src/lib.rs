@@ -33,7 +33,6 @@ mod bios;
 mod bits;
 mod buffers;
 mod cache;
-mod changes;
 mod config;
 mod control;
 mod direct;
@@ -77,12 +76,11 @@ pub use advice::Fault;
 pub use aio::{Begun, SyncRequest};
 pub use atime::Atime;
 pub use cache::PageCache;
-pub use changes::CHANGES;
 pub use config::{Config, ConfigError, OpCosts};
 pub use ends::UnknownBio;
 pub use error::FsError;
 pub use features::{
-    Ageing, BioBound, DeviceFlush, DevicePlug, DiscardCall, FadviseRandom, FaultReadahead,
+    Ageing, BioBound, CHANGES, DeviceFlush, DevicePlug, DiscardCall, FadviseRandom, FaultReadahead,
     Features, Flusher, InodeLists, LimitBase, OverLimit, QueuedSync, Readahead, TaskShare,
     Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };

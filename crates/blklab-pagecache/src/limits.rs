@@ -148,15 +148,16 @@ pub(crate) fn write_chunk(ratelimit: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::rules_of;
 
-    fn check(k: Features, memory: (u64, u64), ratios: (u32, u32), want: (u64, u64)) -> Limits {
+    fn check(release: &str, memory: (u64, u64), ratios: (u32, u32), want: (u64, u64)) -> Limits {
         let memory = Memory {
             total_pages: memory.0,
             mapped_pages: memory.1,
             anon_pages: memory.1,
             swap: false,
         };
-        let got = Limits::new(&k, memory, ratios.0, ratios.1);
+        let got = Limits::new(&rules_of(release), memory, ratios.0, ratios.1);
         assert_eq!((got.background, got.dirty), want);
         got
     }
@@ -173,37 +174,22 @@ mod tests {
 
     #[test]
     fn limits_of_2_6_18_are_clipped_by_the_unmapped_share() {
-        check(
-            Features::K2616,
-            (262_144, 26_214),
-            (40, 10),
-            (26_214, 104_857),
-        );
-        check(Features::K2616, (262_144, 26_214), (1, 10), (5_242, 13_107));
-        check(
-            Features::K2616,
-            (262_144, 131_072),
-            (40, 10),
-            (26_214, 65_536),
-        );
-        check(
-            Features::K2616,
-            (262_144, 262_144),
-            (40, 10),
-            (5_242, 13_107),
-        );
+        check("2.6.16", (262_144, 26_214), (40, 10), (26_214, 104_857));
+        check("2.6.16", (262_144, 26_214), (1, 10), (5_242, 13_107));
+        check("2.6.16", (262_144, 131_072), (40, 10), (26_214, 65_536));
+        check("2.6.16", (262_144, 262_144), (40, 10), (5_242, 13_107));
     }
 
     #[test]
     fn later_limits_leave_out_what_cannot_be_given_back() {
         // 100000 pages, of which 20000 are anonymous, without swap.
         let memory = (100_000, 20_000);
-        check(Features::K2631, memory, (20, 10), (10_000, 20_000));
-        check(Features::K2632, memory, (20, 10), (8_000, 16_000));
-        check(Features::K2632, memory, (1, 0), (0, 4_000));
-        check(Features::K2632, memory, (20, 50), (8_000, 16_000));
-        check(Features::K302, memory, (20, 10), (7_900, 15_800));
-        check(Features::K302, memory, (1, 10), (395, 790));
+        check("2.6.31", memory, (20, 10), (10_000, 20_000));
+        check("2.6.32", memory, (20, 10), (8_000, 16_000));
+        check("2.6.32", memory, (1, 0), (0, 4_000));
+        check("2.6.32", memory, (20, 50), (8_000, 16_000));
+        check("3.2", memory, (20, 10), (7_900, 15_800));
+        check("3.2", memory, (1, 10), (395, 790));
         let swap = Memory {
             total_pages: 100_000,
             mapped_pages: 20_000,
@@ -212,14 +198,14 @@ mod tests {
         };
         let dirty = |k| Limits::new(&k, swap, 20, 10).dirty;
         assert_eq!(
-            [Features::K2632, Features::K302, Features::K315].map(dirty),
+            [rules_of("2.6.32"), rules_of("3.2"), rules_of("3.15")].map(dirty),
             [20_000, 19_800, 15_800]
         );
     }
 
     #[test]
     fn limits_of_2_6_24_with_device_and_task_share() {
-        let l = check(Features::K2624, (262_144, 0), (10, 5), (13_107, 26_214));
+        let l = check("2.6.24", (262_144, 0), (10, 5), (13_107, 26_214));
         assert_eq!(l.freerun(), 19_660);
         let device = l.of_device((1, 1), 20_000, 20_000);
         assert_eq!(device, 26_214);

@@ -4,13 +4,8 @@
 use crate::Machine;
 use blklab_block::{IoGroup, Queue, TaskTable};
 use blklab_experiment::{Cgroup, Experiment};
-use blklab_kernel::KernelVersion;
 use blklab_target::CgroupUse;
 use blklab_types::{Hz, IoMax, Span};
-
-/// The first release on the multi-queue path, whose groups are those of the
-/// unified hierarchy.
-const MULTI_QUEUE: KernelVersion = KernelVersion::new(5, 0);
 
 /// The number of a group of an experiment by its name; 0, the root, if there is none.
 pub fn number_of(e: &Experiment, name: &str) -> u16 {
@@ -67,11 +62,11 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
     })
 }
 
-/// Whether write-back is charged to groups: on the unified hierarchy, by the
-/// filesystems that say so (`SB_I_CGROUPWB`).
+/// Whether write-back is charged to groups: on the unified hierarchy, which is that
+/// of the multi-queue path, by the filesystems that say so (`SB_I_CGROUPWB`).
 pub(crate) fn charges_write_back(e: &Experiment) -> bool {
     let kind = crate::filesystem::kind(e);
-    !e.cgroups.is_empty() && e.kernel >= MULTI_QUEUE && kind.charges_write_back
+    !e.cgroups.is_empty() && !e.kernel.has_single_queue() && kind.charges_write_back
 }
 
 /// Whose the write-back of files is.
@@ -83,7 +78,7 @@ pub(crate) fn write_back_note(e: &Experiment) -> Option<String> {
         "control groups: write-back of a file is charged to the group that first wrote to it; \
          of the machine's dirty limits each group has the share that it has of what is written"
             .to_owned()
-    } else if e.kernel >= MULTI_QUEUE {
+    } else if !e.kernel.has_single_queue() {
         format!(
             "control groups: write-back of {} is charged to the root group",
             e.filesystem.name

@@ -16,6 +16,7 @@ mod catalogue;
 mod cgroups;
 mod cpu;
 mod device;
+mod drivers;
 mod filesystem;
 pub mod fio;
 mod host;
@@ -31,6 +32,7 @@ mod throttle;
 mod told;
 mod truthlog;
 
+use blklab_kernel::Change;
 use blklab_target::Failed;
 pub use blklab_target::Sinks;
 pub use build::{build_machine, devices, spawn_processes};
@@ -44,6 +46,13 @@ pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine, Unsubmitted};
 pub use process::run_process;
 pub use target::Sim;
 pub use truthlog::{LogLine, TruthLog};
+
+/// What releases changed in what belongs to no other model, by what changed it.
+pub const CHANGES: [(&str, &[Change]); 3] = [
+    ("drivers", drivers::CHANGES),
+    ("processor", cpu::CHANGES),
+    ("aio", fio::request_prio::CHANGES),
+];
 
 /// Refuses the result of a run that came to a halt.
 ///

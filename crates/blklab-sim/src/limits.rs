@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an experiment's settings, its device and its driver make of the queue.
 
+use crate::drivers;
 use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
 use blklab_experiment::{Experiment, MdSpec, QueueFacts};
-use blklab_kernel::KernelVersion;
 use blklab_types::{DiscardLimits, Error, ErrorKind, SECTOR_BYTES};
 
 /// What is wrong with a device, at its key or in its file.
@@ -52,20 +52,6 @@ fn nr_hw_queues(e: &Experiment, of_device: u32) -> u16 {
     of_device.min(cpus).clamp(1, 64) as u16
 }
 
-/// The first release in which a driver tells the queue that its device discards:
-/// libata and the SCSI disk driver with 2.6.33 ("libata: Add support for TRIM"), NVMe
-/// with 3.9 ("NVMe: Add discard support for capable devices"), virtio_blk with 5.0
-/// ("virtio_blk: add discard and write zeroes support"). The others can as soon as
-/// the block layer knows discards.
-fn discards_since(driver: Driver) -> KernelVersion {
-    match driver {
-        Driver::Scsi => KernelVersion::v2_6(33),
-        Driver::Nvme => KernelVersion::new(3, 9),
-        Driver::Virtio => KernelVersion::new(5, 0),
-        Driver::NullBlk | Driver::SimDisk => KernelVersion::v2_6(28),
-    }
-}
-
 /// What the queue can discard: what device and driver say, and `discard_max_bytes`
 /// (block/blk-sysfs.c, `queue_discard_max_store`: more than the device's is the
 /// device's).
@@ -73,9 +59,10 @@ fn discard_limits(
     e: &Experiment,
     of_device: &DeviceLimits,
 ) -> Result<Option<DiscardLimits>, Error> {
+    let drivers = drivers::Features::of(e.kernel);
     let limits = of_device
         .discard
-        .filter(|_| e.kernel >= discards_since(of_device.driver));
+        .filter(|_| drivers.discards(of_device.driver));
     let (Some(limits), Some(max_bytes)) = (limits, e.queue.discard_max_bytes) else {
         return Ok(limits);
     };
@@ -161,17 +148,6 @@ pub(crate) fn sq_limits(e: &Experiment) -> Result<sq::Limits, Error> {
     Ok(limits)
 }
 
-/// How a driver refuses what it has no room for. `null_blk` starts a request
-/// after it has looked at its budget from 6.7 on, the release that gave it
-/// `queue_rqs` (drivers/block/null_blk/main.c).
-fn refusal(kernel: KernelVersion, driver: Driver) -> mq::Refusal {
-    match driver {
-        Driver::NullBlk if kernel.since(6, 7) => mq::Refusal::TakesLists,
-        Driver::NullBlk => mq::Refusal::AfterStart,
-        Driver::Scsi | Driver::Nvme | Driver::Virtio | Driver::SimDisk => mq::Refusal::BeforeStart,
-    }
-}
-
 /// Limits of a multi-queue device and its driver.
 ///
 /// # Errors
@@ -186,7 +162,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
         budget: (of_device.driver == Driver::Scsi).then_some(depth),
         bytes_per_tick: of_device.bytes_per_tick,
         tick_phase: of_device.tick_phase,
-        refusal: refusal(e.kernel, of_device.driver),
+        refusal: drivers::Features::of(e.kernel).refusal(of_device.driver),
         nr_requests: e.queue.nr_requests,
         nr_hw_queues,
         nr_cpus: nr_hw_queues,

@@ -7,6 +7,7 @@ use crate::limits::{queue_limits, sq_limits};
 use blklab_block::sq::{Features, Ordered};
 use blklab_experiment::{Experiment, Timing};
 use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
+use blklab_pagecache::Features as Cache;
 use blklab_target::Replay;
 use blklab_types::Error;
 use blklab_types::{Bio, BioFlags, Completion, DiscardLimits, Op, TaskId, Time};
@@ -37,7 +38,7 @@ impl Fit {
             barriers,
             orders_writes: !barriers || sq_limits(e)?.ordered_writes,
             discards: queue_limits(e)?.discard,
-            hints: v.since(4, 10),
+            hints: Cache::of(v).background_flags.has(BioFlags::BACKGROUND),
             max_sectors: if single_queue {
                 Some(e.queue_facts()?.bio_max_sectors.max(1))
             } else {

@@ -6,7 +6,8 @@ use blklab_experiment::settings::{self, Setting};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
 use blklab_kernel::{
-    Change, Evidence, KernelVersion, PATCHES, PRESETS, Tunable, default_scheduler,
+    Change, DEFAULT_SCHEDULER_CHANGES, Evidence, KernelVersion, PATCHES, PRESETS, Tunable,
+    default_scheduler,
 };
 use blklab_sched::{Scheduler, Schedulers};
 use blklab_sim::{device_rows, filesystem_rows, scheduler_rows};
@@ -254,15 +255,20 @@ pub fn kernels(of: Schedulers) -> Vec<Entry> {
 }
 
 /// What every model changes from one release to the next, with the model's name: the
-/// block layer, schedulers, the page cache, filesystems.
+/// block layer, schedulers, the page cache, filesystems, drivers, the processor.
 fn changes_of(of: Schedulers) -> impl Iterator<Item = (&'static str, &'static Change)> {
-    let queues = [("block layer", sq::CHANGES), ("block layer", mq::CHANGES)];
+    let queues = [
+        ("block layer", sq::CHANGES),
+        ("block layer", mq::CHANGES),
+        ("block layer", DEFAULT_SCHEDULER_CHANGES),
+    ];
     let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
     let of_schedulers: Vec<_> = of.iter().flat_map(tables).collect();
     let cache = ("page cache", blklab_pagecache::CHANGES);
     let of_filesystems = blklab_fs::ALL.iter().map(|f| (f.name, f.changes));
     let owners = queues.into_iter().chain(of_schedulers);
     let owners = owners.chain([cache]).chain(of_filesystems);
+    let owners = owners.chain(blklab_sim::CHANGES);
     owners.flat_map(|(owner, changes)| changes.iter().map(move |c| (owner, c)))
 }
 

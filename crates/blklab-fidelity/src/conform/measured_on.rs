@@ -2,10 +2,11 @@
 //! What the machines were like on which measurements were made: the files
 //! `machines/*.toml`, which say where each constant comes from.
 
+use blklab::KernelVersion;
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -45,17 +46,20 @@ pub(super) struct FioMachine {
     io_u_setup_ns: u32,
     buffer_page_ns: u32,
     job_setup_ns: u32,
-    release: Releases,
+    /// What differs between kernels, by the first release that it is of.
+    #[serde(deserialize_with = "by_release")]
+    release: BTreeMap<KernelVersion, Release>,
 }
 
-/// What differs between the kernels.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Releases {
-    #[serde(rename = "6.1")]
-    v6_1: Release,
-    #[serde(rename = "6.12")]
-    v6_12: Release,
+fn by_release<'de, D: Deserializer<'de>>(
+    d: D,
+) -> Result<BTreeMap<KernelVersion, Release>, D::Error> {
+    let named = BTreeMap::<String, Release>::deserialize(d)?;
+    let parsed = named.into_iter().map(|(name, release)| {
+        let first = name.parse().map_err(D::Error::custom)?;
+        Ok((first, release))
+    });
+    parsed.collect()
 }
 
 /// Times of a kernel.
@@ -97,6 +101,14 @@ impl PageCost {
 }
 
 impl FioMachine {
+    /// The times of a kernel: of the last release that was measured up to it, or else of
+    /// the first.
+    fn of_release(&self, kernel: KernelVersion) -> &Release {
+        let measured = self.release.range(..=kernel).next_back();
+        let measured = measured.or_else(|| self.release.first_key_value());
+        measured.expect("the file has a release").1
+    }
+
     /// Gives an experiment what the machine was like, unless it says otherwise.
     pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
         let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
@@ -106,11 +118,7 @@ impl FioMachine {
             self.page_cost_reading_ns
         };
         let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
-        let release = if e.kernel.since(6, 12) {
-            &self.release.v6_12
-        } else {
-            &self.release.v6_1
-        };
+        let release = self.of_release(e.kernel);
         let vm = &mut e.vm;
         vm.cpus.get_or_insert(self.cpus);
         vm.io_cost_ns.get_or_insert(self.io_cost_ns);
@@ -171,7 +179,12 @@ mod tests {
     #[test]
     fn the_files_of_machines_are_read() {
         assert_eq!(LINUX_6_1.cpus, 1);
-        assert_eq!(LINUX_6_1.release.v6_1.dispatch_cost_ns["bfq"], 2700);
+        assert_eq!(
+            LINUX_6_1
+                .of_release(KernelVersion::new(6, 2))
+                .dispatch_cost_ns["bfq"],
+            2700
+        );
         assert_eq!(LINUX_2_6_28.device, "simdisk-2628");
     }
 }

@@ -2,111 +2,74 @@
 //! What can be chosen about an ext2 or ext3 volume, and what the kernel
 //! release decides (fs/jbd/commit.c, fs/ext3/{super,inode}.c; 2.6.18 to 3.7).
 
-use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules, inode_read_flags, sync_flags};
-use blklab_kernel::{Change, KernelVersion};
+use crate::jbd::{Barrier, CommitSync, DataMode, JournalRules, READ_BEFORE_OTHERS, SYNC_NO_MORE};
 use blklab_pagecache::Atime;
 use blklab_types::BioFlags;
 
-/// What differs between kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtFeatures {
-    /// Flags of commit's data and metadata.
-    pub commit_sync: CommitSync,
-    /// Commit blocks are synchronous requests (2.6.28 and later).
-    pub sync_commit_block: bool,
-    /// What a synchronous write of the journal carries.
-    pub sync_flags: BioFlags,
-    /// What a read of an inode or of a directory carries.
-    pub read_flags: BioFlags,
-    /// Checkpoints write synchronously (3.3 and later).
-    pub sync_checkpoint: bool,
-    /// Write-out of every page opens a handle (up to 2.6.36; in which release
-    /// it ended is not known here).
-    pub handle_per_page: bool,
-    /// The data mode if none is asked for.
-    pub data: DataMode,
-    /// Access times if nothing is asked for.
-    pub atime: Atime,
-    /// Whether barriers are flush and FUA.
-    pub flush_fua: bool,
-    /// Whether barriers are on if nothing is asked for.
-    pub barrier: bool,
-}
-
-impl ExtFeatures {
-    /// The features of a release.
-    pub fn of(kernel: KernelVersion) -> ExtFeatures {
-        ExtFeatures {
-            commit_sync: match () {
-                () if kernel.since(3, 5) => CommitSync::Waited,
-                () if kernel.since_2_6(37) => CommitSync::Always,
-                () if kernel.since_2_6(30) => CommitSync::SyncHandle,
-                () => CommitSync::Never,
-            },
-            sync_commit_block: kernel.since_2_6(28),
-            sync_flags: sync_flags(kernel),
-            read_flags: inode_read_flags(kernel),
-            sync_checkpoint: kernel.since(3, 3),
-            handle_per_page: !kernel.since_2_6(37),
-            data: if kernel.since_2_6(30) && !kernel.since_2_6(36) {
-                DataMode::Writeback
-            } else {
-                DataMode::Ordered
-            },
-            atime: if kernel.since_2_6(30) {
-                Atime::Relative
-            } else {
-                Atime::Strict
-            },
-            flush_fua: kernel.since_2_6(37),
-            barrier: kernel.since(3, 1),
-        }
+blklab_kernel::features! {
+    /// What differs between kernels.
+    pub struct ExtFeatures {
+        /// Flags of commit's data and metadata.
+        pub commit_sync: CommitSync = CommitSync::Never,
+        /// Commit blocks are synchronous requests (2.6.28 and later).
+        pub sync_commit_block: bool = false,
+        /// What a synchronous write of the journal carries.
+        pub sync_flags: BioFlags = BioFlags::SYNC,
+        /// What a read of an inode or of a directory carries.
+        pub read_flags: BioFlags = BioFlags::NONE,
+        /// Checkpoints write synchronously (3.3 and later).
+        pub sync_checkpoint: bool = false,
+        /// Write-out of every page opens a handle (up to 2.6.36; in which release
+        /// it ended is not known here).
+        pub handle_per_page: bool = true,
+        /// The data mode if none is asked for.
+        pub data: DataMode = DataMode::Ordered,
+        /// Access times if nothing is asked for.
+        pub atime: Atime = Atime::Strict,
+        /// Whether barriers are flush and FUA.
+        pub flush_fua: bool = false,
+        /// Whether barriers are on if nothing is asked for.
+        pub barrier: bool = false,
     }
-}
 
-/// One entry for each release at which [`ExtFeatures::of`] changes.
-pub(super) const CHANGES: &[Change] = &[
-    Change {
-        release: KernelVersion::v2_6(19),
-        what: "reads of inodes and directories are marked as metadata",
-        source: "fs/ext3/inode.c, fs/ext3/namei.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(28),
-        what: "commit blocks are synchronous requests",
-        source: "fs/jbd/commit.c, fs/buffer.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(30),
-        what: "a commit with a synchronous handle writes synchronously; no more follows such writes; data are written back, access times relative by default",
-        source: "fs/jbd/commit.c, include/linux/fs.h, fs/ext3/Kconfig, fs/namespace.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(36),
-        what: "data are ordered by default",
-        source: "fs/ext3/Kconfig",
-    },
-    Change {
-        release: KernelVersion::v2_6(37),
-        what: "commits always write synchronously, and are flush and FUA instead of barriers; writing a page opens no handle (the release is taken)",
-        source: "fs/jbd/commit.c, fs/ext3/inode.c",
-    },
-    Change {
-        release: KernelVersion::new(3, 1),
-        what: "barriers are on by default; reads of inodes and directories go before others",
-        source: "fs/ext3/super.c, fs/ext3/inode.c, include/linux/blk_types.h",
-    },
-    Change {
-        release: KernelVersion::new(3, 3),
-        what: "checkpoints write synchronously",
-        source: "fs/jbd/checkpoint.c",
-    },
-    Change {
-        release: KernelVersion::new(3, 5),
-        what: "only commits that somebody waits for write synchronously",
-        source: "fs/jbd/commit.c",
-    },
-];
+    /// What releases changed.
+    pub(super) const CHANGES = {
+        "2.6.19": "reads of inodes and directories are marked as metadata",
+            "fs/ext3/inode.c, fs/ext3/namei.c" => {
+            read_flags: BioFlags::META,
+        }
+        "2.6.28": "commit blocks are synchronous requests", "fs/jbd/commit.c, fs/buffer.c" => {
+            sync_commit_block: true,
+        }
+        "2.6.30": "a commit with a synchronous handle writes synchronously; no more follows such writes; data are written back, access times relative by default",
+            "fs/jbd/commit.c, include/linux/fs.h, fs/ext3/Kconfig, fs/namespace.c" => {
+            commit_sync: CommitSync::SyncHandle,
+            sync_flags: SYNC_NO_MORE,
+            data: DataMode::Writeback,
+            atime: Atime::Relative,
+        }
+        "2.6.36": "data are ordered by default", "fs/ext3/Kconfig" => {
+            data: DataMode::Ordered,
+        }
+        "2.6.37": "commits always write synchronously, and are flush and FUA instead of barriers; writing a page opens no handle (the release is taken)",
+            "fs/jbd/commit.c, fs/ext3/inode.c" => {
+            commit_sync: CommitSync::Always,
+            handle_per_page: false,
+            flush_fua: true,
+        }
+        "3.1": "barriers are on by default; reads of inodes and directories go before others",
+            "fs/ext3/super.c, fs/ext3/inode.c, include/linux/blk_types.h" => {
+            read_flags: READ_BEFORE_OTHERS,
+            barrier: true,
+        }
+        "3.3": "checkpoints write synchronously", "fs/jbd/checkpoint.c" => {
+            sync_checkpoint: true,
+        }
+        "3.5": "only commits that somebody waits for write synchronously", "fs/jbd/commit.c" => {
+            commit_sync: CommitSync::Waited,
+        }
+    };
+}
 
 /// Where mke2fs puts the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +170,7 @@ impl ExtOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     #[test]
     fn every_change_is_in_the_table() {

@@ -25,7 +25,7 @@ mod rules;
 
 pub(crate) use journal::{Handle, Journal};
 pub use rules::{Barrier, CommitSync, DataMode};
-pub(crate) use rules::{JournalRules, inode_read_flags, sync_flags};
+pub(crate) use rules::{JournalRules, READ_BEFORE_OTHERS, SYNC_NO_MORE};
 
 use crate::mount::View;
 use std::ops::Range;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the release and the mount options decide about a journal.
 
-use blklab_kernel::KernelVersion;
 use blklab_types::BioFlags;
 
 /// What the journal guarantees for file data.
@@ -60,26 +59,14 @@ impl Barrier {
     }
 }
 
-/// What a synchronous write of a journal carries (`WRITE_SYNC`): from 2.6.30 on it
-/// says that no more will follow (include/linux/fs.h).
-pub(crate) fn sync_flags(kernel: KernelVersion) -> BioFlags {
-    if kernel.since_2_6(30) {
-        BioFlags::SYNC | BioFlags::NOIDLE
-    } else {
-        BioFlags::SYNC
-    }
-}
+/// What a synchronous write of a journal (`WRITE_SYNC`) carries that says that no more
+/// will follow (from 2.6.30 on, include/linux/fs.h).
+pub(crate) const SYNC_NO_MORE: BioFlags = BioFlags(BioFlags::SYNC.0 | BioFlags::NOIDLE.0);
 
-/// What a read of an inode or of a directory carries: from 2.6.19 on that it is
-/// metadata, which CFQ takes as a request to go first; from 3.1 on that has a flag of
-/// its own ("block: separate priority boosting from REQ_META").
-pub(crate) fn inode_read_flags(kernel: KernelVersion) -> BioFlags {
-    match () {
-        () if kernel.since(3, 1) => BioFlags::META | BioFlags::PRIO,
-        () if kernel.since_2_6(19) => BioFlags::META,
-        () => BioFlags::NONE,
-    }
-}
+/// What a read of an inode or of a directory carries that goes first: that it is
+/// metadata, which CFQ took as a request to do so, and from 3.1 on the flag of its own
+/// for that ("block: separate priority boosting from REQ_META").
+pub(crate) const READ_BEFORE_OTHERS: BioFlags = BioFlags(BioFlags::META.0 | BioFlags::PRIO.0);
 
 /// What the release and the mount options decide about a journal.
 #[derive(Clone, Copy, Debug)]

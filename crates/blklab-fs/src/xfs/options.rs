@@ -2,137 +2,100 @@
 //! What can be chosen about an XFS volume, and what the kernel release decides
 //! (fs/xfs/xfs_log.c, fs/xfs/linux-2.6/xfs_buf.c; mkfs.xfs of 2008).
 
-use blklab_kernel::{Change, KernelVersion};
 use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES};
 
-/// What differs between kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XfsFeatures {
-    /// A thread pushes the tail of the log (2.6.25 and later); before, the task
-    /// that needs space does it.
-    pub tail_thread: bool,
-    /// Log buffers are one piece of memory each (up to 2.6.24, as far as two
-    /// traces tell); else of separate pages.
-    pub contiguous_log_buffers: bool,
-    /// Asynchronous metadata writes that somebody started are synchronous
-    /// requests (up to 2.6.32); from then on they carry the metadata flag.
-    pub sync_metadata: bool,
-    /// Inodes that are pushed or written back are copied to their clusters, and
-    /// these queued (2.6.34 and later); before, they are written at once.
-    pub delayed_inodes: bool,
-    /// The periodic sync flushes all inodes that it can (up to 2.6.28).
-    pub syncd_flushes_inodes: bool,
-    /// Synchronous writes say that no more will follow (2.6.30 and later).
-    pub no_idle: bool,
-    /// What a task has plugged goes to the queue when it sleeps, whatever for
-    /// (2.6.39 and later).
-    pub task_plugs: bool,
-    /// Log records are written behind a flush and past the cache (2.6.37 and
-    /// later); before they are barriers.
-    pub flush_fua: bool,
-    /// Log records are marked as metadata behind which more follows, which
-    /// write-back throttling lets pass (5.4, "xfs: don't allow log IO to be
-    /// throttled").
-    pub marks_log: bool,
-    /// Every buffer is read and written as metadata (3.1 and later: "block: separate
-    /// priority boosting from REQ_META" names XFS as the one that marks without
-    /// boosting).
-    pub marks_buffers: bool,
-    /// Delayed logging exists (2.6.35 and later).
-    pub has_delayed_logging: bool,
-    /// Delayed logging unless something else is asked for (2.6.39 and later).
-    pub delayed_logging: bool,
-    /// Files may be cached in large folios (5.18, "xfs: Support large folios").
-    pub large_folios: bool,
-    /// Access times if nothing is asked for.
-    pub atime: Atime,
-}
-
-impl XfsFeatures {
-    /// The features of a release.
-    pub fn of(kernel: KernelVersion) -> XfsFeatures {
-        XfsFeatures {
-            tail_thread: kernel.since_2_6(25),
-            contiguous_log_buffers: !kernel.since_2_6(25),
-            sync_metadata: !kernel.since_2_6(33),
-            delayed_inodes: kernel.since_2_6(34),
-            syncd_flushes_inodes: !kernel.since_2_6(29),
-            no_idle: kernel.since_2_6(30),
-            task_plugs: kernel.since_2_6(39),
-            flush_fua: kernel.since_2_6(37),
-            marks_log: kernel.since(5, 4),
-            marks_buffers: kernel.since(3, 1),
-            has_delayed_logging: kernel.since_2_6(35),
-            delayed_logging: kernel.since_2_6(39),
-            large_folios: kernel.since(5, 18),
-            atime: if kernel.since_2_6(30) {
-                Atime::Relative
-            } else {
-                Atime::Strict
-            },
-        }
+blklab_kernel::features! {
+    /// What differs between kernels.
+    pub struct XfsFeatures {
+        /// A thread pushes the tail of the log (2.6.25 and later); before, the task
+        /// that needs space does it.
+        pub tail_thread: bool = false,
+        /// Log buffers are one piece of memory each (up to 2.6.24, as far as two
+        /// traces tell); else of separate pages.
+        pub contiguous_log_buffers: bool = true,
+        /// Asynchronous metadata writes that somebody started are synchronous
+        /// requests (up to 2.6.32); from then on they carry the metadata flag.
+        pub sync_metadata: bool = true,
+        /// Inodes that are pushed or written back are copied to their clusters, and
+        /// these queued (2.6.34 and later); before, they are written at once.
+        pub delayed_inodes: bool = false,
+        /// The periodic sync flushes all inodes that it can (up to 2.6.28).
+        pub syncd_flushes_inodes: bool = true,
+        /// Synchronous writes say that no more will follow (2.6.30 and later).
+        pub no_idle: bool = false,
+        /// What a task has plugged goes to the queue when it sleeps, whatever for
+        /// (2.6.39 and later).
+        pub task_plugs: bool = false,
+        /// Log records are written behind a flush and past the cache (2.6.37 and
+        /// later); before they are barriers.
+        pub flush_fua: bool = false,
+        /// Log records are marked as metadata behind which more follows, which
+        /// write-back throttling lets pass (5.4, "xfs: don't allow log IO to be
+        /// throttled").
+        pub marks_log: bool = false,
+        /// Every buffer is read and written as metadata (3.1 and later: "block: separate
+        /// priority boosting from REQ_META" names XFS as the one that marks without
+        /// boosting).
+        pub marks_buffers: bool = false,
+        /// Delayed logging exists (2.6.35 and later).
+        pub has_delayed_logging: bool = false,
+        /// Delayed logging unless something else is asked for (2.6.39 and later).
+        pub delayed_logging: bool = false,
+        /// Files may be cached in large folios (5.18, "xfs: Support large folios").
+        pub large_folios: bool = false,
+        /// Access times if nothing is asked for.
+        pub atime: Atime = Atime::Strict,
     }
-}
 
-/// One entry for each release at which [`XfsFeatures::of`] changes.
-pub(super) const CHANGES: &[Change] = &[
-    Change {
-        release: KernelVersion::v2_6(25),
-        what: "a thread pushes the tail of the log; log buffers are separate pages (as far as two traces tell)",
-        source: "fs/xfs/xfs_trans_ail.c, fs/xfs/linux-2.6/xfs_buf.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(29),
-        what: "the periodic sync flushes no inodes",
-        source: "fs/xfs/linux-2.6/xfs_sync.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(30),
-        what: "synchronous writes say that no more will follow; access times are relative by default",
-        source: "fs/xfs/linux-2.6/xfs_buf.c, fs/namespace.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(33),
-        what: "metadata that somebody wrote without waiting are not synchronous, but marked as metadata",
-        source: "fs/xfs/linux-2.6/xfs_buf.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(34),
-        what: "inodes are copied to their clusters, and these queued",
-        source: "fs/xfs/xfs_inode.c, fs/xfs/linux-2.6/xfs_buf.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(35),
-        what: "changes may be collected in memory (delaylog)",
-        source: "fs/xfs/xfs_log_cil.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(37),
-        what: "log records are written behind a flush and with FUA instead of as barriers",
-        source: "fs/xfs/linux-2.6/xfs_buf.c",
-    },
-    Change {
-        release: KernelVersion::v2_6(39),
-        what: "delayed logging by default; plugs belong to tasks",
-        source: "fs/xfs/linux-2.6/xfs_super.c, block/blk-core.c",
-    },
-    Change {
-        release: KernelVersion::new(3, 1),
-        what: "all buffers, those of the log too, are read and written as metadata",
-        source: "fs/xfs/xfs_buf.c",
-    },
-    Change {
-        release: KernelVersion::new(5, 4),
-        what: "log records say that more will follow, and write-back throttling lets them pass",
-        source: "fs/xfs/xfs_log.c",
-    },
-    Change {
-        release: KernelVersion::new(5, 18),
-        what: "read-ahead fills large folios",
-        source: "fs/xfs/xfs_icache.c",
-    },
-];
+    /// What releases changed.
+    pub(super) const CHANGES = {
+        "2.6.25": "a thread pushes the tail of the log; log buffers are separate pages (as far as two traces tell)",
+            "fs/xfs/xfs_trans_ail.c, fs/xfs/linux-2.6/xfs_buf.c" => {
+            tail_thread: true,
+            contiguous_log_buffers: false,
+        }
+        "2.6.29": "the periodic sync flushes no inodes", "fs/xfs/linux-2.6/xfs_sync.c" => {
+            syncd_flushes_inodes: false,
+        }
+        "2.6.30": "synchronous writes say that no more will follow; access times are relative by default",
+            "fs/xfs/linux-2.6/xfs_buf.c, fs/namespace.c" => {
+            no_idle: true,
+            atime: Atime::Relative,
+        }
+        "2.6.33": "metadata that somebody wrote without waiting are not synchronous, but marked as metadata",
+            "fs/xfs/linux-2.6/xfs_buf.c" => {
+            sync_metadata: false,
+        }
+        "2.6.34": "inodes are copied to their clusters, and these queued",
+            "fs/xfs/xfs_inode.c, fs/xfs/linux-2.6/xfs_buf.c" => {
+            delayed_inodes: true,
+        }
+        "2.6.35": "changes may be collected in memory (delaylog)", "fs/xfs/xfs_log_cil.c" => {
+            has_delayed_logging: true,
+        }
+        "2.6.37": "log records are written behind a flush and with FUA instead of as barriers",
+            "fs/xfs/linux-2.6/xfs_buf.c" => {
+            flush_fua: true,
+        }
+        "2.6.39": "delayed logging by default; plugs belong to tasks",
+            "fs/xfs/linux-2.6/xfs_super.c, block/blk-core.c" => {
+            task_plugs: true,
+            delayed_logging: true,
+        }
+        "3.1": "all buffers, those of the log too, are read and written as metadata",
+            "fs/xfs/xfs_buf.c" => {
+            marks_buffers: true,
+        }
+        "5.4": "log records say that more will follow, and write-back throttling lets them pass",
+            "fs/xfs/xfs_log.c" => {
+            marks_log: true,
+        }
+        "5.18": "read-ahead fills large folios", "fs/xfs/xfs_icache.c" => {
+            large_folios: true,
+        }
+    };
+}
 
 /// A volume. Blocks are 4096 bytes, sectors 512, inodes 256 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +192,7 @@ impl XfsOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_kernel::KernelVersion;
 
     #[test]
     fn log_records_are_barriers_or_synchronous_writes() {

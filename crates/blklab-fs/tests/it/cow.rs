@@ -3,7 +3,7 @@
 //! and that nothing is lost, by random operations.
 
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_on};
+use crate::{DISK, MIB, boot_on, rules_of};
 use blklab_fs::{BtrfsOptions, Filesystem, NilfsOptions};
 use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
@@ -93,7 +93,7 @@ fn pages(served: &[Served]) -> u64 {
 #[test]
 fn the_3601st_dirty_block_has_files_written_before_the_timer() {
     for (blocks, early) in [(3599, false), (3600, true)] {
-        let (machine, cache) = mount(nilfs(|_| {}), Features::K2628, 512, 1024);
+        let (machine, cache) = mount(nilfs(|_| {}), rules_of("2.6.28"), 512, 1024);
         // The root's directory block is one of them.
         run(&machine, &cache, |c| async move {
             assert!(new_file(&c, 1, blocks * 4096).await.is_ok());
@@ -109,7 +109,7 @@ fn the_3601st_dirty_block_has_files_written_before_the_timer() {
 
 #[test]
 fn a_log_lies_in_one_piece_behind_its_summary() {
-    let (machine, cache) = mount(nilfs(|_| {}), Features::K2628, 512, 1024);
+    let (machine, cache) = mount(nilfs(|_| {}), rules_of("2.6.28"), 512, 1024);
     run(&machine, &cache, |c| async move {
         for n in 0..100 {
             assert!(new_file(&c, n, 3 * 4096).await.is_ok());
@@ -139,7 +139,7 @@ fn what_is_overwritten_goes_elsewhere_and_the_cleaner_frees_the_rest() {
         o.protection_s = 20;
         o.interval_s = 2;
     });
-    let (machine, cache) = mount(options, Features::K2628, 256, 256);
+    let (machine, cache) = mount(options, rules_of("2.6.28"), 256, 256);
     let m = machine.clone();
     run(&machine, &cache, |c| async move {
         let id = new_file(&c, 1, 20 * MIB).await.expect("room");
@@ -177,7 +177,7 @@ fn small_files(copies: bool) {
         ..BtrfsOptions::of_0_16()
     };
     let supers = if copies { 128 } else { 32 };
-    let (machine, cache) = mount(Filesystem::Btrfs(options), Features::K2628, 512, 4096);
+    let (machine, cache) = mount(Filesystem::Btrfs(options), rules_of("2.6.28"), 512, 4096);
     run(&machine, &cache, |c| async move {
         for n in 0..400 {
             assert!(new_file(&c, n, 3899).await.is_ok());
@@ -234,7 +234,7 @@ fn small_files(copies: bool) {
 /// of them puts it into its leaf.
 #[test]
 fn a_small_file_is_written_by_one_task_at_a_time() {
-    let (machine, cache) = mount(btrfs(), Features::K2628, 64, 1024);
+    let (machine, cache) = mount(btrfs(), rules_of("2.6.28"), 64, 1024);
     for task in 0..4 {
         let c = cache.clone();
         machine.task("writer", async move {
@@ -262,7 +262,7 @@ fn a_small_file_is_written_by_one_task_at_a_time() {
 
 #[test]
 fn data_are_packed_and_bios_come_from_the_submit_thread() {
-    let (machine, cache) = mount(btrfs(), Features::K2628, 512, 4096);
+    let (machine, cache) = mount(btrfs(), rules_of("2.6.28"), 512, 4096);
     run(&machine, &cache, |c| async move {
         for n in 0..50 {
             assert!(new_file(&c, n, 20_000).await.is_ok());
@@ -283,7 +283,7 @@ fn data_are_packed_and_bios_come_from_the_submit_thread() {
 
 #[test]
 fn an_idle_volume_commits_after_30_seconds_and_then_rests() {
-    let (machine, cache) = mount(btrfs(), Features::K2628, 512, 4096);
+    let (machine, cache) = mount(btrfs(), rules_of("2.6.28"), 512, 4096);
     run(&machine, &cache, |c| async move {
         assert!(new_file(&c, 1, 100).await.is_ok());
     });
@@ -302,7 +302,7 @@ fn an_idle_volume_commits_after_30_seconds_and_then_rests() {
 #[test]
 fn fsync_commits_all_in_2008_and_logs_one_file_today() {
     let blocks_of = |options: BtrfsOptions| {
-        let (machine, cache) = mount(Filesystem::Btrfs(options), Features::K2628, 512, 4096);
+        let (machine, cache) = mount(Filesystem::Btrfs(options), rules_of("2.6.28"), 512, 4096);
         run(&machine, &cache, |c| async move {
             for n in 0..500 {
                 assert!(new_file(&c, n, 1000).await.is_ok());
@@ -347,7 +347,7 @@ fn all() -> Vec<Filesystem> {
 #[test]
 fn cold_files_are_read_from_where_they_lie() {
     for filesystem in all() {
-        let (machine, cache) = mount(filesystem, Features::K2628, 512, 4096);
+        let (machine, cache) = mount(filesystem, rules_of("2.6.28"), 512, 4096);
         run(&machine, &cache, |c| async move {
             let mut files = Vec::new();
             for n in 0..60 {
@@ -390,7 +390,7 @@ fn a_full_volume_says_so_and_what_is_deleted_can_be_used_again() {
 fn fill_and_empty(size: u64) {
     let disk_mib = if size > 4096 { 256 } else { 136 };
     for filesystem in all() {
-        let (machine, cache) = mount(filesystem, Features::K2628, 256, disk_mib);
+        let (machine, cache) = mount(filesystem, rules_of("2.6.28"), 256, disk_mib);
         let filled = Rc::new(RefCell::new(Vec::new()));
         let (out, m) = (filled.clone(), machine.clone());
         run(&machine, &cache, |c| async move {
@@ -557,7 +557,7 @@ proptest! {
     #[test]
     fn random_operations_end_and_nothing_is_lost(seed in 1_u64..1_000_000) {
         for filesystem in all() {
-            for features in [Features::K2624, Features::K2628, Features::K2632, Features::K306] {
+            for features in [rules_of("2.6.24"), rules_of("2.6.28"), rules_of("2.6.32"), rules_of("3.6")] {
                 random_run(filesystem, features, seed);
             }
         }
@@ -567,7 +567,7 @@ proptest! {
 #[test]
 fn the_same_random_run_twice_is_the_same() {
     for filesystem in all() {
-        let twice = [(); 2].map(|()| random_run(filesystem, Features::K2628, 7));
+        let twice = [(); 2].map(|()| random_run(filesystem, rules_of("2.6.28"), 7));
         assert!(twice[0] == twice[1], "{filesystem:?}");
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `O_DIRECT` and asynchronous contexts.
 
-use crate::{DISK, MIB, boot, boot_on};
+use crate::{DISK, MIB, boot, boot_on, rules_of};
 use blklab_fs::{Filesystem, XfsFeatures, XfsOptions};
-use blklab_pagecache::{Config, DirectRequest, Features, FsError, Runtime};
+use blklab_pagecache::{Config, DirectRequest, FsError, Runtime};
 use blklab_types::{Op, Time};
 
 #[test]
 fn direct_io_goes_past_the_cache_and_agrees_with_it() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_laid_out(4 * MIB).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -44,7 +44,7 @@ fn direct_io_goes_past_the_cache_and_agrees_with_it() {
 
 #[test]
 fn asynchronous_requests_end_as_events_in_order_of_completion() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_laid_out(64 * MIB).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -96,7 +96,7 @@ fn asynchronous_requests_end_as_events_in_order_of_completion() {
 
 #[test]
 fn a_plugged_request_waits_for_the_plug_timer() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_laid_out(MIB).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -127,7 +127,7 @@ fn a_plugged_request_waits_for_the_plug_timer() {
 fn direct_readers_queue_behind_a_writer_where_the_filesystem_locks() {
     let xfs = Filesystem::Xfs(XfsOptions::new(XfsFeatures::of(crate::kernel([2, 6, 28]))));
     for (filesystem, waits) in [(Filesystem::Extents(()), true), (xfs, false)] {
-        let mut config = Config::new(Features::K2628, 512 * MIB);
+        let mut config = Config::new(rules_of("2.6.28"), 512 * MIB);
         config.layout.end_sector = 16 << 20;
         let (machine, cache) = boot_on(filesystem, config, DISK);
         let file = cache.create_laid_out(64 * MIB).expect("space");

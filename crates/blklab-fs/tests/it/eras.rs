@@ -4,19 +4,13 @@
 use crate::machine::Machine;
 use crate::read::read_pieces;
 use crate::write::dd;
-use crate::{DISK, MIB, boot, boot_with};
+use crate::{DISK, MIB, boot, boot_with, rules_of};
 use blklab_pagecache::{Advice, Config, Fault, Features, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-const FLUSHERS: [Features; 5] = [
-    Features::K2632,
-    Features::K300,
-    Features::K306,
-    Features::K410,
-    Features::K606,
-];
+const FLUSHERS: [&str; 5] = ["2.6.32", "3.0", "3.6", "4.10", "6.6"];
 
 /// A machine whose limits are 13107 and 26214 pages before 3.2.
 fn thousand(features: Features) -> Config {
@@ -29,30 +23,9 @@ fn thousand(features: Features) -> Config {
 }
 
 #[test]
-fn every_release_up_to_6_18_has_rules_of_its_own_age() {
-    let mut last = 0;
-    let mut releases: Vec<[u16; 3]> = (16..=39).map(|p| [2, 6, p]).collect();
-    releases.extend((0..=19).map(|m| [3, m, 0]));
-    releases.extend((0..=20).map(|m| [4, m, 0]));
-    releases.extend((0..=19).map(|m| [5, m, 0]));
-    releases.extend((0..=18).map(|m| [6, m, 0]));
-    for release in releases {
-        let features = Features::of(crate::kernel(release)).expect("it is modelled");
-        let at = Features::ALL.iter().position(|f| *f == features);
-        let at = at.expect("a preset");
-        assert!(at >= last, "{release:?} is older than its predecessor");
-        last = at;
-    }
-    assert_eq!(last, Features::ALL.len() - 1);
-
-    for refused in [[2, 6, 15], [6, 19, 0], [7, 0, 0]] {
-        assert!(Features::of(crate::kernel(refused)).is_err(), "{refused:?}");
-    }
-}
-
-#[test]
 fn a_lone_writer_gets_the_disk_and_stays_within_the_limits() {
-    for features in FLUSHERS {
+    for release in FLUSHERS {
+        let features = rules_of(release);
         let (machine, cache) = boot(features, 1024 * MIB);
         dd(&machine, &cache, 2048 * MIB);
         machine.run(&cache);
@@ -60,31 +33,23 @@ fn a_lone_writer_gets_the_disk_and_stays_within_the_limits() {
         let over = stats
             .dirty_or_writeback_max
             .saturating_sub(usage.dirty_limit);
-        assert!(over <= 1536, "{}: {over} pages over", features.name);
+        assert!(over <= 1536, "{release}: {over} pages over");
         // 512 KiB in 6.99 ms and 0.1 ms per request.
         let least = Time(((2048 * MIB) / 4096 - stats.dirty_or_writeback_max) * 55_000);
         let most = Time(2048 * 2 * 7_400_000);
         let now = machine.now();
-        assert!(
-            least <= now && now <= most,
-            "{}: {now} of {most}",
-            features.name
-        );
+        assert!(least <= now && now <= most, "{release}: {now} of {most}");
         machine.run_until(&cache, now + Span::from_s(60));
         let usage = cache.usage();
-        assert_eq!((usage.dirty, usage.writeback), (0, 0), "{}", features.name);
+        assert_eq!((usage.dirty, usage.writeback), (0, 0), "{release}");
         assert_eq!(cache.stats().pages_written, 524_288, "every page once");
     }
 }
 
 #[test]
 fn from_3_2_on_writers_only_sleep_near_the_setpoint() {
-    for features in [
-        Features::K302,
-        Features::K306,
-        Features::K410,
-        Features::K518,
-    ] {
+    for release in ["3.2", "3.6", "4.10", "5.18"] {
+        let features = rules_of(release);
         let (machine, cache) = boot_with(thousand(features), DISK);
         let (task, longest) = dd(&machine, &cache, 2048 * MIB);
         let (mut least, mut most) = (u64::MAX, 0);
@@ -99,20 +64,25 @@ fn from_3_2_on_writers_only_sleep_near_the_setpoint() {
             let pages = usage.dirty + usage.writeback;
             (least, most) = (least.min(pages), most.max(pages));
         }
-        let name = features.name;
         let (freerun, setpoint) = ((12_976 + 25_952) / 2, (19_464 + 25_952) / 2);
-        assert!(least > freerun && most < 25_952, "{name}: {least} {most}");
-        assert!(least < setpoint + 1500 && most > setpoint - 1500, "{name}");
+        assert!(
+            least > freerun && most < 25_952,
+            "{release}: {least} {most}"
+        );
+        assert!(
+            least < setpoint + 1500 && most > setpoint - 1500,
+            "{release}"
+        );
         let t = cache.stats().throttled(task);
-        assert!(t.waits > 500 && t.pages_written == 0, "{name}: {t:?}");
-        assert!(machine.log().iter().all(|b| b.task != task), "{name}");
-        assert!(longest.get() < Span::from_ms(250), "{name}: {longest:?}");
+        assert!(t.waits > 500 && t.pages_written == 0, "{release}: {t:?}");
+        assert!(machine.log().iter().all(|b| b.task != task), "{release}");
+        assert!(longest.get() < Span::from_ms(250), "{release}: {longest:?}");
     }
 }
 
 #[test]
 fn two_writers_share_the_device_evenly() {
-    let (machine, cache) = boot_with(thousand(Features::K306), DISK);
+    let (machine, cache) = boot_with(thousand(rules_of("3.6")), DISK);
     let written: Vec<Rc<Cell<u64>>> = (0..2).map(|_| Rc::default()).collect();
     for count in &written {
         let file = cache.create_empty(Some(4096 * MIB)).expect("space");
@@ -136,7 +106,7 @@ fn two_writers_share_the_device_evenly() {
 
 #[test]
 fn a_throttled_writer_of_2_6_32_writes_or_waits_by_the_clock() {
-    let (machine, cache) = boot_with(thousand(Features::K2632), DISK);
+    let (machine, cache) = boot_with(thousand(rules_of("2.6.32")), DISK);
     let (task, longest) = dd(&machine, &cache, 1024 * MIB);
     let (mut least, mut most) = (u64::MAX, 0);
     for ms in (6_000..12_000).step_by(5) {
@@ -168,26 +138,21 @@ fn written_at(features: Features) -> Time {
     });
     machine.run_until(&cache, Time(40_000_000_000));
     let log = machine.log();
-    assert_eq!((log.len(), log[0].op), (1, Op::Write), "{}", features.name);
+    assert_eq!((log.len(), log[0].op), (1, Op::Write));
     log[0].submitted
 }
 
 #[test]
 fn old_pages_go_with_the_next_tick_of_the_flusher() {
-    assert_eq!(written_at(Features::K2632), Time(35_000_000_000));
+    assert_eq!(written_at(rules_of("2.6.32")), Time(35_000_000_000));
     // The flusher that slept without a timer ticks from the first page on,
     // which was dirty one jiffy after it was copied at the latest.
-    for features in [
-        Features::K2636,
-        Features::K300,
-        Features::K306,
-        Features::K518,
-    ] {
+    for release in ["2.6.36", "3.0", "3.6", "5.18"] {
+        let features = rules_of(release);
         let at = written_at(features);
-        let name = features.name;
         assert!(
             Time(31_000_000_000) <= at && at <= Time(31_010_000_000),
-            "{name}: {at}"
+            "{release}: {at}"
         );
     }
 }
@@ -201,14 +166,15 @@ fn an_idle_flusher_costs_nothing_from_2_6_36_on() {
         machine.run_until(&cache, Time(301_000_000_000));
         machine.events_handled() - before
     };
-    assert_eq!(idle_events(Features::K2632), 60);
-    assert_eq!(idle_events(Features::K2636), 0);
-    assert_eq!(idle_events(Features::K410), 0);
+    assert_eq!(idle_events(rules_of("2.6.32")), 60);
+    assert_eq!(idle_events(rules_of("2.6.36")), 0);
+    assert_eq!(idle_events(rules_of("4.10")), 0);
 }
 
 #[test]
 fn the_flusher_does_not_leave_requests_to_others() {
-    for features in FLUSHERS {
+    for release in FLUSHERS {
+        let features = rules_of(release);
         let config = Config {
             bio_pages: 1,
             ..Config::new(features, 512 * MIB)
@@ -219,13 +185,14 @@ fn the_flusher_does_not_leave_requests_to_others() {
         machine.run(&cache);
         machine.run_until(&cache, Time(10_000_000_000));
         let most = machine.most_in_flight(16);
-        assert!(most >= Some(127), "{}: {most:?} of 128", features.name);
+        assert!(most >= Some(127), "{release}: {most:?} of 128");
     }
 }
 
 #[test]
 fn background_writing_ends_below_its_limit() {
-    for features in FLUSHERS {
+    for release in FLUSHERS {
+        let features = rules_of(release);
         // The requests hold less than what is dirty: some end before it is
         // looked at again.
         let config = Config {
@@ -242,14 +209,13 @@ fn background_writing_ends_below_its_limit() {
         let slice = 14 * 1024;
         assert!(
             usage.dirty <= limit && usage.dirty + slice >= limit,
-            "{}: {usage:?} {limit}",
-            features.name
+            "{release}: {usage:?} {limit}"
         );
         // From 3.2 on the inode waits for its next slice, which the periodic
         // job gives it however young its pages are.
         machine.run_until(&cache, Time(8_000_000_000));
         let sliced = features.inode_lists == blklab_pagecache::InodeLists::Slices;
-        assert_eq!(cache.usage().dirty == 0, sliced, "{}", features.name);
+        assert_eq!(cache.usage().dirty == 0, sliced, "{release}");
     }
 }
 
@@ -277,10 +243,10 @@ fn rewrite(features: Features) -> Span {
 
 #[test]
 fn pages_on_their_way_are_stable_from_3_0_to_3_8() {
-    assert!(rewrite(Features::K2639) < Span::from_ms(1));
-    assert!(rewrite(Features::K300) > Span::from_ms(90));
-    assert!(rewrite(Features::K306) > Span::from_ms(90));
-    assert!(rewrite(Features::K309) < Span::from_ms(1));
+    assert!(rewrite(rules_of("2.6.39")) < Span::from_ms(1));
+    assert!(rewrite(rules_of("3.0")) > Span::from_ms(90));
+    assert!(rewrite(rules_of("3.6")) > Span::from_ms(90));
+    assert!(rewrite(rules_of("3.9")) < Span::from_ms(1));
 }
 
 /// A file is synced while another task dirties it from its end towards its
@@ -311,14 +277,15 @@ fn fsync_beside_a_writer(features: Features) -> u64 {
 
 #[test]
 fn from_2_6_36_on_fsync_writes_what_was_dirty_when_it_began() {
-    assert_eq!(fsync_beside_a_writer(Features::K2636), 1024);
-    let before = fsync_beside_a_writer(Features::K2634);
+    assert_eq!(fsync_beside_a_writer(rules_of("2.6.36")), 1024);
+    let before = fsync_beside_a_writer(rules_of("2.6.34"));
     assert!(before > 1024, "{before}: it ran after the writer");
 }
 
 #[test]
 fn sync_returns_when_everything_is_on_the_device() {
-    for features in FLUSHERS {
+    for release in FLUSHERS {
+        let features = rules_of(release);
         let (machine, cache) = boot(features, 512 * MIB);
         for _ in 0..3 {
             let file = cache.create_empty(Some(4 * MIB)).expect("space");
@@ -330,10 +297,10 @@ fn sync_returns_when_everything_is_on_the_device() {
         }
         machine.run(&cache);
         for _ in 0..2 {
-            let (c, name) = (cache.clone(), features.name);
+            let c = cache.clone();
             machine.task("sync", async move {
                 c.sync().await;
-                assert_eq!((c.usage().dirty, c.usage().writeback), (0, 0), "{name}");
+                assert_eq!((c.usage().dirty, c.usage().writeback), (0, 0), "{release}");
             });
         }
         machine.run(&cache);
@@ -350,33 +317,30 @@ fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> Vec<(u64,
 fn random_readers_read_whole_requests_from_2_6_34_on() {
     let read = [(400 * 4096, 44 << 10)];
     let single: Vec<_> = (400..411).map(|p| (p, 1)).collect();
-    for features in [Features::K2632, Features::K2633] {
+    for release in ["2.6.32", "2.6.33"] {
+        let features = rules_of(release);
         assert_eq!(pieces(features, Advice::Random, &read), single);
     }
-    for features in [
-        Features::K2634,
-        Features::K306,
-        Features::K410,
-        Features::K518,
-    ] {
+    for release in ["2.6.34", "3.6", "4.10", "5.18"] {
+        let features = rules_of(release);
         assert_eq!(pieces(features, Advice::Random, &read), [(400, 11)]);
     }
     let large = [(400 * 4096, 1 << 20)];
     let whole = [(400, 128), (528, 128)];
-    assert_eq!(pieces(Features::K306, Advice::Random, &large), whole);
+    assert_eq!(pieces(rules_of("3.6"), Advice::Random, &large), whole);
     let device: Vec<_> = (0..8).map(|i| (400 + i * 32, 32)).collect();
-    assert_eq!(pieces(Features::K404, Advice::Random, &large), device);
-    assert_eq!(pieces(Features::K410, Advice::Random, &large), whole);
-    assert_eq!(pieces(Features::K500, Advice::Random, &large), whole);
+    assert_eq!(pieces(rules_of("4.4"), Advice::Random, &large), device);
+    assert_eq!(pieces(rules_of("4.10"), Advice::Random, &large), whole);
+    assert_eq!(pieces(rules_of("5.0"), Advice::Random, &large), whole);
 }
 
 #[test]
 fn large_requests_are_read_as_the_kernels_age_allows() {
     let first = |features| pieces(features, Advice::Normal, &[(0, 1 << 20)])[0];
-    assert_eq!(first(Features::K306), (0, 64));
-    assert_eq!(first(Features::K404), (0, 64));
-    assert_eq!(first(Features::K410), (0, 128), "a request of the device");
-    assert_eq!(first(Features::K500), (0, 128));
+    assert_eq!(first(rules_of("3.6")), (0, 64));
+    assert_eq!(first(rules_of("4.4")), (0, 64));
+    assert_eq!(first(rules_of("4.10")), (0, 128), "a request of the device");
+    assert_eq!(first(rules_of("5.0")), (0, 128));
 }
 
 /// Faults on pages in order; returns the reads and the major faults.
@@ -400,14 +364,14 @@ fn faults(features: Features, pages: &[u64]) -> (Vec<(u64, u64)>, u64) {
 #[test]
 fn faults_read_around_and_from_3_0_on_ahead_at_the_marker() {
     let run: Vec<u64> = (1000..1048).collect();
-    let (old, _) = faults(Features::K2631, &run);
+    let (old, _) = faults(rules_of("2.6.31"), &run);
     assert_eq!(old, [(984, 32), (1016, 16), (1032, 16)]);
     // The page behind the last one: a first window of a sequential reader.
-    let (reads, major) = faults(Features::K2632, &run);
+    let (reads, major) = faults(rules_of("2.6.32"), &run);
     assert_eq!((reads[0], major), ((984, 32), 2));
     assert_eq!(reads[1].0, 1016);
     // At page 984 + 24 the marker starts the next window; no second miss.
-    let (reads, major) = faults(Features::K300, &run);
+    let (reads, major) = faults(rules_of("3.0"), &run);
     assert_eq!((reads[0], reads[1], major), ((984, 32), (1016, 32), 1));
 }
 
@@ -418,7 +382,7 @@ fn limits_in_bytes_take_the_place_of_ratios() {
             dirty_bytes: dirty,
             dirty_background_bytes: background,
             dirty_ratio: ratio,
-            ..thousand(Features::K306)
+            ..thousand(rules_of("3.6"))
         };
         let (_, cache): (_, PageCache<Machine>) = boot_with(config, DISK);
         (cache.usage().background_limit, cache.usage().dirty_limit)
@@ -438,10 +402,10 @@ fn memory_without_swap_lowers_the_limits_from_2_6_32_on() {
         };
         boot_with(config, DISK).1.usage().dirty_limit
     };
-    assert_eq!(limit(Features::K2632, true), 26_214);
-    assert_eq!(limit(Features::K2632, false), 13_107);
-    assert_eq!(limit(Features::K306, false), (131_072 - 2_621 + 1) / 10);
-    assert_eq!(limit(Features::K2631, false), 26_214);
+    assert_eq!(limit(rules_of("2.6.32"), true), 26_214);
+    assert_eq!(limit(rules_of("2.6.32"), false), 13_107);
+    assert_eq!(limit(rules_of("3.6"), false), (131_072 - 2_621 + 1) / 10);
+    assert_eq!(limit(rules_of("2.6.31"), false), 26_214);
 }
 
 #[test]
@@ -459,22 +423,22 @@ fn o_sync_writes_the_whole_file_up_to_2_6_32() {
         machine.run(&cache);
         machine.served()
     };
-    assert_eq!(written(Features::K2628), [(0, 8), (255, 1)]);
-    assert_eq!(written(Features::K2632), [(0, 8), (255, 1)]);
-    assert_eq!(written(Features::K2633), [(255, 1)]);
-    assert_eq!(written(Features::K410), [(255, 1)]);
+    assert_eq!(written(rules_of("2.6.28")), [(0, 8), (255, 1)]);
+    assert_eq!(written(rules_of("2.6.32")), [(0, 8), (255, 1)]);
+    assert_eq!(written(rules_of("2.6.33")), [(255, 1)]);
+    assert_eq!(written(rules_of("4.10")), [(255, 1)]);
 }
 
 #[test]
 fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
-    for (features, sync) in [
-        (Features::K2629, false),
-        (Features::K2630, true),
-        (Features::K2632, true),
-        (Features::K306, true),
-        (Features::K410, true),
+    for (release, sync) in [
+        ("2.6.29", false),
+        ("2.6.30", true),
+        ("2.6.32", true),
+        ("3.6", true),
+        ("4.10", true),
     ] {
-        let (machine, cache) = boot(features, 512 * MIB);
+        let (machine, cache) = boot(rules_of(release), 512 * MIB);
         let file = cache.create_empty(Some(MIB)).expect("space");
         let fd = cache.open(file, false).expect("it exists");
         let c = cache.clone();
@@ -486,13 +450,14 @@ fn writes_for_integrity_carry_the_sync_flag_from_2_6_30_on() {
         machine.run(&cache);
         machine.run_until(&cache, Time(60_000_000_000));
         let flags: Vec<_> = machine.data().iter().map(|b| b.sync).collect();
-        assert_eq!(flags, [sync, sync, false, false], "{}", features.name);
+        assert_eq!(flags, [sync, sync, false, false], "{release}");
     }
 }
 
 #[test]
 fn sync_ends_beside_a_writer_from_3_2_on() {
-    for features in [Features::K309, Features::K410, Features::K606] {
+    for release in ["3.9", "4.10", "6.6"] {
+        let features = rules_of(release);
         let (machine, cache) = boot(features, 512 * MIB);
         let file = cache.create_laid_out(64 * MIB).expect("space");
         let fd = cache.open(file, false).expect("it exists");
@@ -518,12 +483,8 @@ fn sync_ends_beside_a_writer_from_3_2_on() {
 
 #[test]
 fn pauses_are_bounded_and_limits_hold_under_any_number_of_writers() {
-    for features in [
-        Features::K302,
-        Features::K306,
-        Features::K410,
-        Features::K518,
-    ] {
+    for release in ["3.2", "3.6", "4.10", "5.18"] {
+        let features = rules_of(release);
         for writers in [1_u64, 3, 20, 60] {
             let (machine, cache) = boot(features, 256 * MIB);
             let mut tasks = Vec::new();
@@ -539,14 +500,14 @@ fn pauses_are_bounded_and_limits_hold_under_any_number_of_writers() {
                 }));
             }
             machine.run(&cache);
-            let name = format!("{}, {writers} writers", features.name);
+            let name = format!("{release}, {writers} writers");
             let (usage, stats) = (cache.usage(), cache.stats());
             // Each may be on its way to the next check with what it was given.
             let most = usage.dirty_limit + writers * 64 + 512;
             assert!(stats.dirty_or_writeback_max <= most, "{name}: {stats:?}");
             for task in tasks {
                 let t = stats.throttled(task);
-                assert!(t.time.ns() <= t.waits * 204_000_000, "{name}: {t:?}");
+                assert!(t.time.ns() <= t.waits * 204_000_000, "{release}: {t:?}");
             }
             let busy = stats.pages_dirtied - usage.dirty - usage.writeback;
             let rate = busy * 4096 * 1000 / (machine.now().ns() / 1_000_000);

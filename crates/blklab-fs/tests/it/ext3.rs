@@ -3,7 +3,7 @@
 
 use crate::machine::{Machine, Served};
 use crate::write::dd;
-use crate::{DISK, MIB, boot_on};
+use crate::{DISK, MIB, boot_on, rules_of};
 use blklab_fs::{ExtFeatures, ExtOptions, Filesystem};
 use blklab_pagecache::{Atime, Config, Features, PageCache, Runtime};
 use blklab_types::{BioFlags, Op, Time};
@@ -17,7 +17,7 @@ const DISK_SECTORS: u64 = 16 << 20;
 fn mount(journal: bool, change: impl FnOnce(&mut ExtOptions)) -> (Machine, PageCache<Machine>) {
     let mut options = ExtOptions::new(journal, ExtFeatures::of(crate::kernel([2, 6, 28])));
     change(&mut options);
-    let mut config = Config::new(Features::K2628, 1024 * MIB);
+    let mut config = Config::new(rules_of("2.6.28"), 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
     boot_on(Filesystem::Ext(options), config, DISK)
@@ -57,7 +57,7 @@ fn an_ordered_commit_writes_data_then_metadata_then_its_block() {
 fn flags_of_commit(release: [u16; 3]) -> [BioFlags; 2] {
     let mut options = ExtOptions::new(true, ExtFeatures::of(crate::kernel(release)));
     options.data = blklab_fs::DataMode::Ordered;
-    let features = Features::of(crate::kernel(release)).expect("it is modelled");
+    let features = Features::of(crate::kernel(release));
     let mut config = Config::new(features, 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
@@ -108,7 +108,7 @@ fn metadata_go_to_their_places_thirty_seconds_later() {
 fn writers_of_3_6_are_held_back() {
     let mut options = ExtOptions::new(true, ExtFeatures::of(crate::kernel([3, 7, 0])));
     options.atime = Atime::Never;
-    let mut config = Config::new(Features::K306, 1024 * MIB);
+    let mut config = Config::new(rules_of("3.6"), 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
     let (machine, cache) = boot_on(Filesystem::Ext(options), config, DISK);

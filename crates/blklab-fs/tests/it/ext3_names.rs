@@ -2,9 +2,9 @@
 //! ext3 and ext2: names, what they cost when cold, what removing frees.
 
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_on};
+use crate::{DISK, MIB, boot_on, rules_of};
 use blklab_fs::{DataMode, ExtFeatures, ExtOptions, Filesystem};
-use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache};
+use blklab_pagecache::{Config, FileId, FsError, Name, PageCache};
 use blklab_types::{BioFlags, Op, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn mount_on(
     journal: bool,
     change: impl FnOnce(&mut ExtOptions),
 ) -> (Machine, PageCache<Machine>) {
-    let config = Config::new(Features::K2628, 512 * MIB);
+    let config = Config::new(rules_of("2.6.28"), 512 * MIB);
     mount_with(config, sectors, journal, change)
 }
 

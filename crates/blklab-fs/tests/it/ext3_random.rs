@@ -3,12 +3,12 @@
 //! what was written is on the disk after sync, no block is in two files, and
 //! when everything is removed all space is free again.
 
-use crate::MIB;
 use crate::draw::Draw;
 use crate::ext3_names::{mount_with, name, run};
 use crate::machine::{Machine, Served};
+use crate::{MIB, rules_of};
 use blklab_fs::DataMode;
-use blklab_pagecache::{Config, Features, FileId, Name, PageCache, Runtime};
+use blklab_pagecache::{Config, FileId, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -120,10 +120,10 @@ async fn act(m: Machine, c: PageCache<Machine>, tree: Rc<RefCell<Tree>>, mut dra
 
 fn random(journal: bool, data: DataMode, seed: u64) -> Vec<Served> {
     let kernels = [
-        Features::K2628,
-        Features::K2616,
-        Features::K2632,
-        Features::K306,
+        rules_of("2.6.28"),
+        rules_of("2.6.16"),
+        rules_of("2.6.32"),
+        rules_of("3.6"),
     ];
     let config = Config {
         kernel_bytes: 8 << 20,

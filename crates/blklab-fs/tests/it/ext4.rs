@@ -22,7 +22,7 @@ fn mount(
     change: impl FnOnce(&mut Ext4Options),
 ) -> (Machine, PageCache<Machine>) {
     let [a, b, c] = release;
-    let features = Features::of(crate::kernel([a, b, c])).expect("it is modelled");
+    let features = Features::of(crate::kernel([a, b, c]));
     let mut options = Ext4Options::new(Ext4Features::of(crate::kernel(release)));
     change(&mut options);
     let mut config = Config::new(features, 1024 * MIB);
@@ -169,10 +169,7 @@ fn blocks_are_converted_when_their_data_are_on_the_disk() {
 #[test]
 fn a_disk_that_refuses_barriers_gets_none_any_more() {
     let [a, b, c] = [2, 6, 32];
-    let mut config = Config::new(
-        Features::of(crate::kernel([a, b, c])).expect("it is modelled"),
-        1024 * MIB,
-    );
+    let mut config = Config::new(Features::of(crate::kernel([a, b, c])), 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
     // The superblock, a descriptor, an inode; then the commit block.

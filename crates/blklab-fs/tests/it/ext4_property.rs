@@ -158,7 +158,7 @@ async fn open(c: &PageCache<Machine>, f: &mut Owned) -> Fd {
 
 fn mount(release: [u16; 3], delalloc: bool, data: DataMode) -> (Machine, PageCache<Machine>) {
     let [a, b, c] = release;
-    let features = Features::of(crate::kernel([a, b, c])).expect("it is modelled");
+    let features = Features::of(crate::kernel([a, b, c]));
     let mut options = Ext4Options::new(Ext4Features::of(crate::kernel(release)));
     options.journal_blocks = Some(1024);
     options.delalloc = delalloc;

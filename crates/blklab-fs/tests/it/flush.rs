@@ -2,13 +2,13 @@
 //! The pdflush pool and its jobs.
 
 use crate::write::dd;
-use crate::{DISK, MIB, boot, boot_with};
-use blklab_pagecache::{Config, Features};
+use crate::{DISK, MIB, boot, boot_with, rules_of};
+use blklab_pagecache::Config;
 use blklab_types::{Op, Time};
 
 #[test]
 fn a_page_is_written_by_the_first_tick_after_thirty_seconds() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 1024 * MIB);
     let file = cache.create_empty(None).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     machine.run_until(&cache, Time(1_000_000_000));
@@ -35,7 +35,7 @@ fn a_page_is_written_by_the_first_tick_after_thirty_seconds() {
 
 #[test]
 fn background_writing_starts_at_its_limit_and_stops_at_congestion() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 1024 * MIB);
     let limit = cache.usage().background_limit;
     let bytes = (limit + 2048) * 4096;
     dd(&machine, &cache, bytes);
@@ -59,7 +59,7 @@ fn a_refused_periodic_job_comes_back_a_second_later() {
     let config = Config {
         pdflush_min: 1,
         pdflush_max: 1,
-        ..Config::new(Features::K2628, 4096 * MIB)
+        ..Config::new(rules_of("2.6.28"), 4096 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     dd(&machine, &cache, 2048 * MIB);
@@ -71,10 +71,10 @@ fn a_refused_periodic_job_comes_back_a_second_later() {
 
 #[test]
 fn background_work_leaves_requests_to_others() {
-    for (features, most) in [(Features::K2629, 114), (Features::K2628, 114 + 13)] {
+    for (release, most) in [("2.6.29", 114), ("2.6.28", 114 + 13)] {
         let config = Config {
             bio_pages: 1,
-            ..Config::new(features, 512 * MIB)
+            ..Config::new(rules_of(release), 512 * MIB)
         };
         let (machine, cache) = boot_with(config, DISK);
         let pages = cache.usage().background_limit + 1024;
@@ -85,8 +85,7 @@ fn background_work_leaves_requests_to_others() {
         let seen = machine.most_in_flight(1);
         assert!(
             (Some(113)..=Some(most)).contains(&seen),
-            "{}: {seen:?}",
-            features.name
+            "{release}: {seen:?}"
         );
     }
 }
@@ -95,7 +94,7 @@ fn background_work_leaves_requests_to_others() {
 fn the_pool_grows_after_a_second_without_an_idle_thread_and_shrinks_again() {
     let config = Config {
         pdflush_min: 1,
-        ..Config::new(Features::K2628, 8192 * MIB)
+        ..Config::new(rules_of("2.6.28"), 8192 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     dd(&machine, &cache, 560 * MIB);

@@ -45,6 +45,11 @@ pub(crate) fn kernel([a, b, c]: [u16; 3]) -> KernelVersion {
     }
 }
 
+/// The page cache of a release.
+pub(crate) const fn rules_of(release: &str) -> Features {
+    Features::of(KernelVersion::row(release))
+}
+
 /// A machine of so much memory, on which a kernel of these features runs.
 pub(crate) fn boot(features: Features, memory_bytes: u64) -> (Machine, PageCache<Machine>) {
     boot_with(Config::new(features, memory_bytes), DISK)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! NTFS-3G: messages, one after another, and the pages of the device.
 
-use crate::MIB;
 use crate::machine::{Machine, Served};
 use crate::volumes::mount;
+use crate::{MIB, rules_of};
 use blklab_fs::{Filesystem, NtfsOptions};
-use blklab_pagecache::{Features, FileId, Name, PageCache};
+use blklab_pagecache::{FileId, Name, PageCache};
 use blklab_types::{Op, Span, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn boot(change: impl FnOnce(&mut NtfsOptions)) -> (Machine, PageCache<Machine>) 
     let mut options = NtfsOptions::default();
     change(&mut options);
     let filesystem = Filesystem::Ntfs(options);
-    mount(filesystem, Features::K2628, SECTORS, 512 * MIB)
+    mount(filesystem, rules_of("2.6.28"), SECTORS, 512 * MIB)
 }
 
 async fn create(c: &PageCache<Machine>, hash: u32, bytes: u64) -> FileId {

@@ -8,7 +8,7 @@
 
 use crate::draw::Draw;
 use crate::machine::Served;
-use crate::{DISK, boot_with};
+use crate::{DISK, boot_with, rules_of};
 use blklab_pagecache::{Advice, Config, Features, FileId, Layout, Runtime};
 use blklab_types::{Op, Time};
 use std::cell::RefCell;
@@ -172,21 +172,21 @@ fn run(features: Features, seed: u64, memory_mib: u64) -> (Vec<Served>, blklab_p
 #[test]
 fn no_page_is_lost_and_none_is_written_for_nothing() {
     for features in [
-        Features::K2616,
-        Features::K2624,
-        Features::K2628,
-        Features::K2629,
-        Features::K2631,
-        Features::K2632,
-        Features::K2636,
-        Features::K300,
-        Features::K302,
-        Features::K306,
-        Features::K312,
-        Features::K404,
-        Features::K410,
-        Features::K500,
-        Features::K606,
+        rules_of("2.6.16"),
+        rules_of("2.6.24"),
+        rules_of("2.6.28"),
+        rules_of("2.6.29"),
+        rules_of("2.6.31"),
+        rules_of("2.6.32"),
+        rules_of("2.6.36"),
+        rules_of("3.0"),
+        rules_of("3.2"),
+        rules_of("3.6"),
+        rules_of("3.12"),
+        rules_of("4.4"),
+        rules_of("4.10"),
+        rules_of("5.0"),
+        rules_of("6.6"),
     ] {
         for seed in 1..=6 {
             for memory_mib in [13, 64] {
@@ -198,5 +198,5 @@ fn no_page_is_lost_and_none_is_written_for_nothing() {
 
 #[test]
 fn the_same_run_twice_is_the_same() {
-    assert!(run(Features::K2628, 42, 13) == run(Features::K2628, 42, 13));
+    assert!(run(rules_of("2.6.28"), 42, 13) == run(rules_of("2.6.28"), 42, 13));
 }

@@ -2,7 +2,7 @@
 //! Buffered reads, read-ahead, advice, page faults.
 
 use crate::machine::{Disk, Machine, SECTOR0};
-use crate::{DISK, MIB, boot, boot_with};
+use crate::{DISK, MIB, boot, boot_with, rules_of};
 use blklab_pagecache::{Advice, Config, FadviseRandom, Fault, Features, FsError, Readahead};
 use blklab_types::{Op, Time};
 
@@ -37,12 +37,16 @@ fn pieces(features: Features, advice: Advice, reads: &[(u64, u64)]) -> (Vec<(u64
 
 #[test]
 fn a_random_reader_of_2_6_28_reads_page_by_page() {
-    let (got, in_flight) = pieces(Features::K2628, Advice::Random, &[(400 * 4096, 44 << 10)]);
+    let (got, in_flight) = pieces(
+        rules_of("2.6.28"),
+        Advice::Random,
+        &[(400 * 4096, 44 << 10)],
+    );
     assert_eq!(got, (400..411).map(|p| (p, 1)).collect::<Vec<_>>());
     assert_eq!(in_flight, 1);
     let whole = Features {
         fadvise_random: FadviseRandom::WholeRequest,
-        ..Features::K2628
+        ..rules_of("2.6.28")
     };
     let (got, _) = pieces(whole, Advice::Random, &[(400 * 4096, 44 << 10)]);
     assert_eq!(got, [(400, 11)]);
@@ -51,30 +55,30 @@ fn a_random_reader_of_2_6_28_reads_page_by_page() {
 #[test]
 fn sequential_readers_read_ahead() {
     let calls: Vec<_> = (0..64).map(|i| (i * 4096, 4096)).collect();
-    let (got, _) = pieces(Features::K2628, Advice::Normal, &calls);
+    let (got, _) = pieces(rules_of("2.6.28"), Advice::Normal, &calls);
     assert_eq!(
         got,
         [(0, 4), (4, 8), (12, 16), (28, 32), (60, 32), (92, 32)]
     );
-    let (got, _) = pieces(Features::K2616, Advice::Normal, &calls);
+    let (got, _) = pieces(rules_of("2.6.16"), Advice::Normal, &calls);
     assert_eq!(
         got,
         [(0, 4), (4, 8), (12, 16), (28, 32), (60, 32), (92, 32)]
     );
     let v2 = Features {
         readahead: Readahead::OnDemandV2,
-        ..Features::K2628
+        ..rules_of("2.6.28")
     };
     let calls: Vec<_> = (0..3).map(|i| (i * 131_072, 131_072)).collect();
     let (got, _) = pieces(v2, Advice::Normal, &calls);
     assert_eq!(got, [(0, 64), (64, 32), (96, 32)]);
-    let (got, _) = pieces(Features::K2628, Advice::Sequential, &calls);
+    let (got, _) = pieces(rules_of("2.6.28"), Advice::Sequential, &calls);
     assert_eq!(got, [(0, 64), (64, 64), (128, 64)], "twice the window");
 }
 
 #[test]
 fn a_page_that_is_there_is_not_read_again_until_it_is_dropped() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_laid_out(MIB + 100).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -107,7 +111,7 @@ fn two_readers_share_one_read_and_errors_are_reported() {
         bad_sector: Some(SECTOR0 + 80 * 8),
         ..DISK
     };
-    let (machine, cache) = boot_with(Config::new(Features::K2628, 512 * MIB), disk);
+    let (machine, cache) = boot_with(Config::new(rules_of("2.6.28"), 512 * MIB), disk);
     let file = cache.create_laid_out(MIB).expect("space");
     for _ in 0..2 {
         let fd = cache.open(file, false).expect("it exists");
@@ -135,7 +139,7 @@ fn two_readers_share_one_read_and_errors_are_reported() {
 
 #[test]
 fn faults_read_around_and_writes_through_mappings_make_dirty() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_laid_out(8 * MIB).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -176,7 +180,7 @@ fn faults_read_around_and_writes_through_mappings_make_dirty() {
 fn a_file_larger_than_memory_pushes_itself_out() {
     let config = Config {
         kernel_bytes: 16 * MIB,
-        ..Config::new(Features::K2628, 48 * MIB)
+        ..Config::new(rules_of("2.6.28"), 48 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     let file = cache.create_laid_out(64 * MIB).expect("space");
@@ -201,7 +205,7 @@ fn a_file_larger_than_memory_pushes_itself_out() {
 fn pages_used_twice_stay_when_a_large_file_passes_through() {
     let config = Config {
         kernel_bytes: 16 * MIB,
-        ..Config::new(Features::K2628, 48 * MIB)
+        ..Config::new(rules_of("2.6.28"), 48 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     let files: Vec<_> = [4096, 4096, 64 * MIB]

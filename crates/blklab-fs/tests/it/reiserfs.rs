@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ReiserFS: what goes where and when.
 
-use crate::MIB;
 use crate::machine::{Machine, Served};
 use crate::volumes::{mount, reiserfs};
+use crate::{MIB, rules_of};
 use blklab_fs::{ReiserOptions, Tails};
-use blklab_pagecache::{Features, FileId, Name, PageCache};
+use blklab_pagecache::{FileId, Name, PageCache};
 use blklab_types::{Op, Time};
 
 const SECONDS: u64 = 1_000_000_000;
@@ -16,7 +16,7 @@ const LOG: std::ops::Range<u64> = 18 * 8..(18 + 8192) * 8;
 const HEADER: u64 = (18 + 8192) * 8;
 
 fn boot(change: impl FnOnce(&mut ReiserOptions)) -> (Machine, PageCache<Machine>) {
-    mount(reiserfs(change), Features::K2628, SECTORS, 512 * MIB)
+    mount(reiserfs(change), rules_of("2.6.28"), SECTORS, 512 * MIB)
 }
 
 /// A task makes files of these sizes in the top directory, and the machine runs

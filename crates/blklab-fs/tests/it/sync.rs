@@ -22,7 +22,7 @@ enum Place {
 
 fn boot(release: [u16; 3], fua: bool) -> (Machine, PageCache<Machine>) {
     let [a, b, c] = release;
-    let features = Features::of(crate::kernel([a, b, c])).expect("a release");
+    let features = Features::of(crate::kernel([a, b, c]));
     let config = Config {
         fua,
         ..Config::new(features, 512 * MIB)
@@ -304,7 +304,7 @@ fn queued_syncs_are_made_by_workers_side_by_side() {
 fn ext2_flushes_from_3_16_and_ext3_behind_data_that_no_commit_flushes() {
     let flushes = |release: [u16; 3], journal, barrier| {
         let [a, b, c] = release;
-        let features = Features::of(crate::kernel([a, b, c])).expect("a release");
+        let features = Features::of(crate::kernel([a, b, c]));
         let ext = ExtFeatures::of(crate::kernel(release));
         let mut options = ExtOptions::new(journal, ext);
         options.barrier = Barrier::new(barrier, ext.flush_fua);

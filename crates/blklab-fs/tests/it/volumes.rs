@@ -6,7 +6,7 @@
 
 use crate::draw::Draw;
 use crate::machine::{Machine, Served};
-use crate::{DISK, MIB, boot_on};
+use crate::{DISK, MIB, boot_on, rules_of};
 use blklab_fs::{ExtFeatures, Filesystem, NtfsOptions, ReiserOptions, Tails};
 use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
@@ -257,10 +257,10 @@ fn run(filesystem: Filesystem, features: Features, seed: u64, memory_mib: u64) -
 }
 
 const RELEASES: [Features; 4] = [
-    Features::K2616,
-    Features::K2624,
-    Features::K2628,
-    Features::K306,
+    rules_of("2.6.16"),
+    rules_of("2.6.24"),
+    rules_of("2.6.28"),
+    rules_of("3.6"),
 ];
 
 #[test]
@@ -292,8 +292,8 @@ fn ntfs_3g_loses_nothing_and_gives_all_space_back() {
 #[test]
 fn the_same_run_twice_is_the_same() {
     let twice = |filesystem| {
-        let one = run(filesystem, Features::K2628, 7, 64);
-        assert!(one == run(filesystem, Features::K2628, 7, 64));
+        let one = run(filesystem, rules_of("2.6.28"), 7, 64);
+        assert!(one == run(filesystem, rules_of("2.6.28"), 7, 64));
     };
     twice(reiserfs(|_| {}));
     twice(Filesystem::Ntfs(NtfsOptions::default()));
@@ -305,7 +305,7 @@ fn full_volumes_say_so_and_can_be_emptied() {
         (reiserfs(|o| o.tails = Tails::On), 64),
         (Filesystem::Ntfs(NtfsOptions::default()), 32),
     ] {
-        let (machine, cache) = mount(filesystem, Features::K2628, mib * 2048, 128 * MIB);
+        let (machine, cache) = mount(filesystem, rules_of("2.6.28"), mib * 2048, 128 * MIB);
         let before = cache.free_space();
         let c = cache.clone();
         machine.task("fill", async move {

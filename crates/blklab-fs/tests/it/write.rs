@@ -2,7 +2,7 @@
 //! Buffered writes, throttling, fsync.
 
 use crate::machine::{Disk, Machine};
-use crate::{DISK, MIB, boot, boot_with};
+use crate::{DISK, MIB, boot, boot_with, rules_of};
 use blklab_pagecache::{Config, Features, FsError, Layout, PageCache, SyncRange};
 use blklab_types::{BioKey, Op, Span, TaskId, Time};
 use std::cell::{Cell, RefCell};
@@ -35,7 +35,7 @@ pub(crate) fn dd(
 
 #[test]
 fn dd_stays_within_the_dirty_limits_and_everything_is_written() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 1024 * MIB);
     let (task, longest) = dd(&machine, &cache, 1024 * MIB);
     machine.run(&cache);
     let (usage, stats) = (cache.usage(), cache.stats());
@@ -76,7 +76,7 @@ fn a_throttled_writer_hovers_below_its_limit() {
     // 262144 pages besides the kernel's: limits 13107, 26214, free-run 19660.
     let memory = Config {
         kernel_bytes: 64 * MIB,
-        ..Config::new(Features::K2628, (1024 + 64) * MIB)
+        ..Config::new(rules_of("2.6.28"), (1024 + 64) * MIB)
     };
     for (task_share, most) in [
         (blklab_pagecache::TaskShare::Mapped, 26_214),
@@ -85,7 +85,7 @@ fn a_throttled_writer_hovers_below_its_limit() {
         let config = Config {
             features: Features {
                 task_share,
-                ..Features::K2628
+                ..rules_of("2.6.28")
             },
             ..memory
         };
@@ -112,7 +112,7 @@ fn a_throttled_writer_hovers_below_its_limit() {
 
 #[test]
 fn the_old_kernel_throttles_at_forty_percent() {
-    let (machine, cache) = boot(Features::K2616, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.16"), 512 * MIB);
     let (task, _) = dd(&machine, &cache, 512 * MIB);
     machine.run(&cache);
     let (usage, stats) = (cache.usage(), cache.stats());
@@ -130,7 +130,7 @@ fn the_old_kernel_throttles_at_forty_percent() {
 
 #[test]
 fn fsync_returns_when_the_data_is_on_the_device() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 1024 * MIB);
     let file = cache.create_empty(Some(MIB)).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -155,7 +155,7 @@ fn fsync_returns_when_the_data_is_on_the_device() {
 
 #[test]
 fn a_task_is_marked_while_it_writes_for_integrity() {
-    let (machine, cache) = boot(Features::K2616, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.16"), 1024 * MIB);
     let plain = cache.create_empty(Some(MIB)).expect("space");
     let synced = cache.create_laid_out(MIB).expect("space");
     let (fd, o_sync) = (cache.open(plain, false), cache.open(synced, true));
@@ -175,7 +175,7 @@ fn a_task_is_marked_while_it_writes_for_integrity() {
 
 #[test]
 fn o_sync_and_partial_pages_cost_reads_and_writes_at_once() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 1024 * MIB);
     let file = cache.create_laid_out(MIB).expect("space");
     let fd = cache.open(file, true).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -207,7 +207,7 @@ fn o_sync_and_partial_pages_cost_reads_and_writes_at_once() {
 
 #[test]
 fn writers_of_one_file_take_turns_and_fsync_waits_for_theirs() {
-    let (machine, cache) = boot(Features::K2628, 1024 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 1024 * MIB);
     let file = cache.create_empty(Some(8 * MIB)).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let order = Rc::new(RefCell::new(Vec::new()));
@@ -235,7 +235,7 @@ fn bios_end_at_their_capacity_and_where_the_disk_does() {
     let config = Config {
         layout,
         bio_pages: 64,
-        ..Config::new(Features::K2629, 512 * MIB)
+        ..Config::new(rules_of("2.6.29"), 512 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     let file = cache.create_empty(Some(250 * 4096)).expect("space");
@@ -252,7 +252,7 @@ fn bios_end_at_their_capacity_and_where_the_disk_does() {
 
 #[test]
 fn sync_file_range_starts_and_waits_as_told() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_empty(Some(2 * MIB)).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -288,7 +288,7 @@ fn errors_of_the_device_reach_fsync_once() {
         bad_sector: Some(2048 + 128 * 8),
         ..DISK
     };
-    let (machine, cache) = boot_with(Config::new(Features::K2628, 512 * MIB), disk);
+    let (machine, cache) = boot_with(Config::new(rules_of("2.6.28"), 512 * MIB), disk);
     let file = cache.create_empty(Some(MIB)).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let c = cache.clone();
@@ -308,7 +308,7 @@ fn a_small_machine_drops_clean_pages_and_waits_when_there_are_none() {
         anon_bytes: 100 * MIB,
         dirty_ratio: 60,
         dirty_background_ratio: 50,
-        ..Config::new(Features::K2628, 128 * MIB)
+        ..Config::new(rules_of("2.6.28"), 128 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     dd(&machine, &cache, 64 * MIB);
@@ -333,7 +333,7 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
     };
     let config = Config {
         layout,
-        ..Config::new(Features::K2628, 512 * MIB)
+        ..Config::new(rules_of("2.6.28"), 512 * MIB)
     };
     let (machine, cache) = boot_with(config, DISK);
     assert_eq!(cache.create_laid_out(MIB), Err(FsError::NoSpace));
@@ -354,18 +354,17 @@ fn full_disks_bad_handles_and_bad_settings_are_errors() {
     assert!(cache.end_bio(BioKey::new(77), false).is_err());
     let tiny = PageCache::new(
         machine,
-        Config::new(Features::K2628, 64 * MIB),
+        Config::new(rules_of("2.6.28"), 64 * MIB),
         blklab_fs::Filesystem::Extents(()),
     )
     .map(|_| ());
     let text = tiny.expect_err("64 MiB are the kernel's own").to_string();
     assert!(text.contains("at least 1024"), "{text}");
-    assert!(Features::of(crate::kernel([6, 19, 0])).is_err());
 }
 
 #[test]
 fn fsync_writes_again_what_was_changed_on_its_way() {
-    let (machine, cache) = boot(Features::K2628, 512 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 512 * MIB);
     let file = cache.create_empty(Some(MIB)).expect("space");
     let fd = cache.open(file, false).expect("it exists");
     let (c, m) = (cache.clone(), machine.clone());
@@ -397,7 +396,7 @@ fn fsync_writes_again_what_was_changed_on_its_way() {
 
 #[test]
 fn checks_are_rare_again_when_the_limit_is_no_longer_exceeded() {
-    let (machine, cache) = boot(Features::K2628, 256 * MIB);
+    let (machine, cache) = boot(rules_of("2.6.28"), 256 * MIB);
     let (task, _) = dd(&machine, &cache, 256 * MIB);
     machine.run(&cache);
     assert!(cache.stats().throttled(task).exceeded > 0);
@@ -424,6 +423,6 @@ fn from_2_6_31_on_a_throttled_task_leaves_small_rests_to_others() {
         let t = cache.stats().throttled(task);
         (t.waits, t.pages_written)
     };
-    let (old, new) = (waits_of(Features::K2630), waits_of(Features::K2631));
+    let (old, new) = (waits_of(rules_of("2.6.30")), waits_of(rules_of("2.6.31")));
     assert!(new.0 > old.0 && new.1 < old.1, "{old:?} {new:?}");
 }

@@ -3,9 +3,9 @@
 
 use crate::draw::Draw;
 use crate::machine::{Disk, Machine, Served};
-use crate::{DISK, MIB, boot_on};
+use crate::{DISK, MIB, boot_on, rules_of};
 use blklab_fs::{Filesystem, XfsFeatures, XfsOptions};
-use blklab_pagecache::{Config, Features, FileId, Name, PageCache, Runtime};
+use blklab_pagecache::{Config, FileId, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn mount_on(disk: Disk, change: impl FnOnce(&mut XfsOptions)) -> (Machine, PageC
     let mut options = XfsOptions::new(XfsFeatures::of(crate::kernel([2, 6, 26])));
     options.barrier = false;
     change(&mut options);
-    let mut config = Config::new(Features::K2628, 1024 * MIB);
+    let mut config = Config::new(rules_of("2.6.28"), 1024 * MIB);
     config.layout.start_sector = 0;
     config.layout.end_sector = DISK_SECTORS;
     boot_on(Filesystem::Xfs(options), config, disk)

@@ -71,7 +71,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
-    use crate::features::Features;
+    use crate::features::rules_of;
     use crate::file::{File, FileId};
     use crate::state::{BioWork, State};
     use blklab_types::{Jiffies, Op};
@@ -80,7 +80,7 @@ mod tests {
 
     /// A file with four dirty pages.
     fn state() -> State {
-        let mut s = State::new(&Config::new(Features::K2628, 1 << 30));
+        let mut s = State::new(&Config::new(rules_of("2.6.28"), 1 << 30));
         s.files.push(File::new(4 * 4096));
         s.dirty(FILE, 0..4, Jiffies(1));
         s

@@ -523,11 +523,11 @@ fn share_of(shares: &mut Vec<Share>, task: TaskId) -> &mut Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::Features;
+    use crate::features::rules_of;
 
     #[test]
     fn inodes_waiting_for_another_turn_come_first_and_young_ones_stay() {
-        let mut s = State::new(&Config::new(Features::K2628, 1 << 30));
+        let mut s = State::new(&Config::new(rules_of("2.6.28"), 1 << 30));
         for (i, when) in [1, 2, 3, 4, 5, 6].into_iter().enumerate() {
             s.files.push(File::new(4096));
             s.dirty(FileId(i as u32), 0..1, Jiffies(when));

@@ -113,12 +113,12 @@ impl State {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::features::Features;
+    use crate::features::rules_of;
     use crate::file::File;
 
     #[test]
     fn each_group_has_its_pages_and_its_share_of_what_was_written() {
-        let mut s = State::new(&Config::new(Features::K606, 1 << 30));
+        let mut s = State::new(&Config::new(rules_of("6.6"), 1 << 30));
         s.set_hz(blklab_types::Hz(1000));
         for group in [None, Some(1), Some(2)] {
             let mut file = File::new(1 << 20);

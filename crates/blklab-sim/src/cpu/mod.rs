@@ -14,11 +14,14 @@
 
 mod cfs;
 mod eevdf;
+mod features;
 
 use blklab_kernel::KernelVersion;
 use blklab_types::{Hz, IdVec, Span, TaskId, Time};
 use cfs::Cfs;
 use eevdf::{Eevdf, Rules};
+pub(crate) use features::CHANGES;
+use features::Features;
 
 /// The fair scheduler of a release.
 #[derive(Debug)]
@@ -29,17 +32,14 @@ enum Fair {
 
 impl Fair {
     fn by_release(kernel: KernelVersion, hz: Hz) -> Fair {
-        if !kernel.since(6, 6) {
+        let features = Features::of(kernel);
+        if !features.deadlines {
             return Fair::Cfs(Cfs::default());
         }
         Fair::Eevdf(Eevdf::new(Rules {
-            slice_ns: if kernel.since(6, 15) {
-                700_000
-            } else {
-                750_000
-            },
+            slice_ns: features.slice_ns,
             tick_ns: 1_000_000_000 / u64::from(hz.0),
-            delays: kernel.since(6, 12),
+            delays: features.delays,
         }))
     }
 }

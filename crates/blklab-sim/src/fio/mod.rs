@@ -24,6 +24,7 @@ mod program;
 mod recorder;
 mod recording;
 mod refused;
+pub(crate) mod request_prio;
 mod start;
 mod steady;
 mod trims;
@@ -33,12 +34,9 @@ use crate::device::build_device;
 use crate::told::FIO_PID;
 use crate::{Machine, cgroup_uses, check_progress};
 use blklab_experiment::Experiment;
-use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
-use blklab_fio::run::priorities;
 use blklab_fs::Filesystem;
-use blklab_kernel::KernelVersion;
 use blklab_pagecache::{Config, Features, PageCache};
 use blklab_sched::Schedulers;
 use blklab_target::{Failed, JobResult, Outcome, Sinks};
@@ -58,7 +56,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules of the page cache for a kernel.
 fn cache_features(e: &Experiment) -> Result<Features, Error> {
-    Features::of(e.kernel).map_err(|err| Error::new(err.to_string()))
+    Features::modelled(e.kernel).map_err(|err| Error::new(err.to_string()))
 }
 
 /// Settings of the page cache for an experiment on disks of `capacity` sectors, and
@@ -124,28 +122,6 @@ pub(crate) fn disk_bytes(e: &Experiment, capacity: Option<u64>) -> Result<u64, E
     Ok(files::disk_bytes(config.layout.end_sector))
 }
 
-/// io_submit(2) takes a priority for each request (`aio_reqprio`, 4.18; before, it
-/// is not looked at); io_uring, which is younger, always did.
-const REQUEST_PRIO_SINCE: KernelVersion = KernelVersion::new(4, 18);
-
-/// Says where priorities of requests come to nothing.
-fn request_prio_note(e: &Experiment, jobs: &JobFile) -> Option<String> {
-    let asks = |job: &Job| !priorities(&job.settings.cmdprio).is_empty();
-    let asking: Vec<&Job> = jobs.jobs.iter().filter(|job| asks(job)).collect();
-    if asking.is_empty() {
-        return None;
-    }
-    if e.kernel < REQUEST_PRIO_SINCE {
-        return Some(format!(
-            "cmdprio: kernel {} does not look at the priorities of single requests, which came \
-             with {REQUEST_PRIO_SINCE}",
-            e.kernel
-        ));
-    }
-    let buffered = asking.iter().any(|job| !job.settings.direct);
-    buffered.then(|| "cmdprio: priorities of buffered requests do not reach the disk".to_owned())
-}
-
 /// Size of a filesystem on a device without an end: 1 TiB.
 const ENDLESS_VOLUME_SECTORS: u64 = 1 << 31;
 
@@ -196,7 +172,7 @@ impl Ready {
         let cache = PageCache::new(machine.clone(), config, filesystem)
             .map_err(|err| Error::new(err.to_string()))?;
         let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
-        notes.extend(request_prio_note(&e, &jobs));
+        notes.extend(request_prio::note(&e, &jobs.jobs));
         notes.extend(trims::notes(&e, &jobs.jobs, cache.config()));
         notes.extend(crate::filesystem::filesystem_notes(&e));
         notes.extend(crate::cgroups::write_back_note(&e));
@@ -263,7 +239,7 @@ impl Ready {
                 each: e.look_cost(),
                 to_start: e.start_look_cost(),
             },
-            request_prio: e.kernel >= REQUEST_PRIO_SINCE,
+            request_prio: request_prio::Features::of(e.kernel).request_prio,
             seed: e.seed,
         };
         let body = control(m.clone(), cache, self.plans, results.clone(), settings);

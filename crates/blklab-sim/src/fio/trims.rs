@@ -20,7 +20,7 @@ pub(super) fn notes(e: &Experiment, jobs: &[Job], cache: &Config) -> Vec<String>
         return notes;
     }
     let of_file = |job: &&Job| job.files.iter().any(|name| !is_device(name));
-    if cache.features.discard.is_none() {
+    if !cache.features.has_discard {
         notes.push(format!(
             "trims: kernel {} has no BLKDISCARD, which came with 2.6.28",
             e.kernel

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the fair scheduler of tasks does by release.
+
+blklab_kernel::features! {
+    /// The fair scheduler of a release.
+    pub(crate) struct Features {
+        /// It goes by virtual deadlines ([`super::eevdf`]); before, whoever had least of
+        /// the processor is next ([`super::cfs`]).
+        pub(super) deadlines: bool = false,
+        /// A task that had too much goes on competing in its sleep.
+        pub(super) delays: bool = false,
+        /// A slice, where there are deadlines.
+        pub(super) slice_ns: u64 = 750_000,
+    }
+
+    /// What releases changed.
+    pub(crate) const CHANGES = {
+        "6.6": "the earliest virtual deadline is next, not who had least",
+            "kernel/sched/fair.c" => {
+            deadlines: true,
+        }
+        "6.12": "a task that had too much goes on competing in its sleep", "kernel/sched/fair.c" => {
+            delays: true,
+        }
+        "6.15": "slices of 700 us instead of 750", "kernel/sched/fair.c" => {
+            slice_ns: 700_000,
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab_kernel::KernelVersion;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::v2_6(16)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, Features::of);
+    }
+}
