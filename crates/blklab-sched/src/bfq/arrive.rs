@@ -95,12 +95,12 @@ impl Bfq {
             self.reset_inject_limit(cx, id);
         }
         let x = &self.queues[id];
-        let measurable = self.in_driver == 0 || (x.alone_ns > 0 && self.rqs_injected);
+        let measurable = self.in_driver == 0 || (x.alone_ns > 0 && self.injected.any);
         if self.in_service == Some(id) && measurable && self.limit_is_old(cx, id, 10) {
-            self.last_empty_ns = now_ns(cx);
-            self.wait_dispatch = true;
+            self.injected.last_empty_ns = now_ns(cx);
+            self.injected.wait_dispatch = true;
             if self.in_driver == 0 {
-                self.rqs_injected = false;
+                self.injected.any = false;
             }
         }
     }

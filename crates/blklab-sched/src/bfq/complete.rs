@@ -10,10 +10,6 @@ use crate::queue_id::QueueId;
 use blklab_block::mq::Core;
 use blklab_block::{Cx, RqId};
 
-/// Requests, waiting and at the driver, beyond which its depth shows.
-const DEPTH_THRESHOLD: u32 = 3;
-const DEPTH_SAMPLES: u32 = 32;
-
 impl Bfq {
     /// A request that has a queue is done with, or goes back to be inserted
     /// again (`bfq_finish_requeue_request`).
@@ -22,7 +18,7 @@ impl Bfq {
             return;
         };
         if of.started {
-            if self.waited_rq == Some(rq) {
+            if self.injected.waited_rq == Some(rq) {
                 self.update_inject_limit(cx, id);
             }
             self.left_driver(q, cx, id);
@@ -83,27 +79,15 @@ impl Bfq {
         false
     }
 
-    /// Finds out whether the device takes several commands at once; once it is
-    /// known to, that stays (`bfq_update_hw_tag`).
+    /// Finds out whether the device takes several commands at once
+    /// (`bfq_update_hw_tag`).
     fn sample_depth(&mut self) {
-        self.max_in_driver = self.max_in_driver.max(self.in_driver);
-        if self.hw_tag == Some(true) || self.in_driver + self.queued <= DEPTH_THRESHOLD {
-            return;
-        }
-        if let Some(id) = self.in_service {
+        let of_service = self.in_service.map(|id| {
             let x = &self.queues[id];
             let own = x.dispatched + x.queued[0] + x.queued[1];
-            if x.short_think && own < DEPTH_THRESHOLD && self.in_driver < DEPTH_THRESHOLD {
-                return;
-            }
-        }
-        self.depth_samples += 1;
-        if self.depth_samples <= DEPTH_SAMPLES {
-            return;
-        }
-        self.hw_tag = Some(self.max_in_driver > DEPTH_THRESHOLD);
-        self.max_in_driver = 0;
-        self.depth_samples = 0;
-        self.nonrot_queueing = !self.rotational && self.hw_tag == Some(true);
+            (own, x.short_think)
+        });
+        self.queueing
+            .sample(self.in_driver, self.queued, of_service);
     }
 }

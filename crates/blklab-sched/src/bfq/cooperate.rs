@@ -32,7 +32,7 @@ impl Bfq {
     /// Files a queue by its next request, in the tree of its group
     /// (`bfq_pos_tree_add_move`).
     pub(super) fn file_position(&mut self, q: &Core, cx: &mut Cx<'_>, id: QueueId) {
-        if self.nonrot_queueing {
+        if self.queueing.ignores_distance() {
             return;
         }
         self.unfile_position(id);
@@ -111,7 +111,7 @@ impl Bfq {
         if self.is_stable_merge_due(cx, id, task) {
             return self.merge_scheduled(q, cx, id, task);
         }
-        if self.nonrot_queueing || self.is_too_late(cx, id) {
+        if self.queueing.ignores_distance() || self.is_too_late(cx, id) {
             return None;
         }
         if self.nr_busy() == 1 {
@@ -137,7 +137,7 @@ impl Bfq {
     fn is_stable_merge_due(&self, cx: &Cx<'_>, id: QueueId, task: TaskId) -> bool {
         let x = &self.queues[id];
         let age = self.set.ms(STABLE_AGE_MS);
-        !self.nonrot_queueing
+        !self.queueing.ignores_distance()
             && x.sync
             && self.context(task).stable_target.is_some()
             && !x.just_created

@@ -46,12 +46,12 @@ impl Bfq {
         let rq = self.queues[id].next?;
         let charge = self.charge(q, id, rq);
         self.served(q, cx, id, charge);
-        if self.in_service == Some(id) && self.wait_dispatch {
-            self.wait_dispatch = false;
-            self.waited_rq = Some(rq);
+        if self.in_service == Some(id) && self.injected.wait_dispatch {
+            self.injected.wait_dispatch = false;
+            self.injected.waited_rq = Some(rq);
         }
         if self.in_service != Some(id) {
-            self.injected_sectors += charge;
+            self.injected.sectors += charge;
         }
         self.queues[id].dispatched += 1;
         self.observe_dispatch(q, cx, id, rq);

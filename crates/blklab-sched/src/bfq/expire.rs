@@ -104,7 +104,7 @@ impl Bfq {
             return (0, false);
         }
         let end = if compensates {
-            self.idling_since_ns
+            self.idling.since_ns
         } else {
             now_ns(cx)
         };
@@ -178,9 +178,7 @@ impl Bfq {
                 i32::from(slow)
             ),
         );
-        self.rqs_injected = false;
-        self.wait_dispatch = false;
-        self.waited_rq = None;
+        self.injected.forget();
         self.recalc_budget(q, cx, id, reason);
         let mut above = self.above(ent);
         if self.close_slot(q, cx, id, reason) {

@@ -3,19 +3,40 @@
 //! service, and for how long.
 
 use super::Bfq;
-use super::clock::{jiffies, now_ns};
+use super::clock::{Jiffy, jiffies, now_ns};
 use super::entity::{Ent, IDLE};
 use super::expire::Reason;
 use super::settings::{MIN_THINK_NS, RAISED_IDLE_NS};
 use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
+use blklab_engine::TimerId;
 use blklab_trace::truth::{Kind, Why};
 use blklab_types::Span;
 
 /// Requests of others at the driver that make a raised queue's lower latency
 /// impossible without idling.
 const MANY_OF_OTHERS: u32 = 4;
+
+/// The device is kept idle for a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idling {
+    /// `idle_slice_timer`.
+    pub(super) timer: TimerId,
+    /// When it began last.
+    pub(super) since_ns: u64,
+    pub(super) since: Jiffy,
+}
+
+impl Idling {
+    pub(super) fn new(timer: TimerId, start: Jiffy) -> Idling {
+        Idling {
+            timer,
+            since_ns: 0,
+            since: start,
+        }
+    }
+}
 
 impl Bfq {
     /// Processes that use a queue, or will by a merge under way
@@ -34,7 +55,7 @@ impl Bfq {
         }
         let x = &self.queues[id];
         let seq = !x.is_seeky() && x.io_bound && x.short_think;
-        let queues = self.hw_tag != Some(false);
+        let queues = self.queueing.may_queue();
         let boosts = (self.rotational && !queues) || ((self.rotational || !queues) && seq);
         boosts && self.wr_busy == 0
     }
@@ -83,16 +104,16 @@ impl Bfq {
         } else if raised {
             length = length.max(RAISED_IDLE_NS);
         }
-        self.idling_since_ns = now_ns(cx);
-        self.idling_since = jiffies(cx);
-        cx.timers.arm_at(self.idle_timer, cx.now + Span(length));
-        cx.truth_note(Kind::TimerArm, length, cx.timers.name(self.idle_timer));
+        self.idling.since_ns = now_ns(cx);
+        self.idling.since = jiffies(cx);
+        cx.timers.arm_at(self.idling.timer, cx.now + Span(length));
+        cx.truth_note(Kind::TimerArm, length, cx.timers.name(self.idling.timer));
         cx.waits(Why::Idling, self.pid_of(id));
     }
 
     pub(super) fn cancel_idle_timer(&self, cx: &mut Cx<'_>) {
-        if cx.timers.cancel(self.idle_timer) {
-            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.idle_timer));
+        if cx.timers.cancel(self.idling.timer) {
+            cx.truth_note(Kind::TimerCancel, 0, cx.timers.name(self.idling.timer));
         }
     }
 

@@ -11,8 +11,8 @@ use super::clock::{jiffies, now_ns};
 use super::entity::Ent;
 use super::habits::LARGE_SECTORS;
 use crate::queue_id::QueueId;
-use blklab_block::Cx;
 use blklab_block::mq::Core;
+use blklab_block::{Cx, RqId};
 
 /// Which requests of others may go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,30 @@ pub(super) enum Injection {
     ByService,
     /// As many as leave the queue's service times short.
     ByTime,
+}
+
+/// What was injected, and the request by which its cost is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Injected {
+    /// When the queue in service got a request while it had none
+    /// (`last_empty_occupied_ns`).
+    pub(super) last_empty_ns: u64,
+    /// The next request from it is to be measured, or this one is.
+    pub(super) wait_dispatch: bool,
+    pub(super) waited_rq: Option<RqId>,
+    /// Requests were injected since (`rqs_injected`).
+    pub(super) any: bool,
+    /// Sectors of other queues dispatched in the slot (`injected_service`, up to 5.1).
+    pub(super) sectors: i64,
+}
+
+impl Injected {
+    /// The slot ends: nothing is measured any more.
+    pub(super) fn forget(&mut self) {
+        self.any = false;
+        self.wait_dispatch = false;
+        self.waited_rq = None;
+    }
 }
 
 /// Injected sectors for each of the queue in service (`inject_coeff`, in tenths of its inverse).
@@ -76,7 +100,7 @@ pub(super) fn measure(
 impl Bfq {
     /// `bfq_reset_inject_limit`.
     pub(super) fn reset_inject_limit(&mut self, cx: &Cx<'_>, id: QueueId) {
-        self.waited_rq = None;
+        self.injected.waited_rq = None;
         let x = &mut self.queues[id];
         x.alone_ns = 0;
         x.inject_limit = u32::from(!x.short_think);
@@ -85,23 +109,23 @@ impl Bfq {
 
     /// The request that the queue waited for is done (`bfq_update_inject_limit`).
     pub(super) fn update_inject_limit(&mut self, cx: &Cx<'_>, id: QueueId) {
-        let took = now_ns(cx) - self.last_empty_ns;
+        let took = now_ns(cx) - self.injected.last_empty_ns;
         let x = &mut self.queues[id];
         let m = measure(
             x.inject_limit,
             x.alone_ns,
             took,
-            self.rqs_injected,
+            self.injected.any,
             self.in_driver,
-            self.max_in_driver,
+            self.queueing.max_in_driver(),
         );
         x.inject_limit = m.limit;
         x.alone_ns = m.alone_ns;
         if m.lowered {
             x.lowered = jiffies(cx);
         }
-        self.waited_rq = None;
-        self.rqs_injected = false;
+        self.injected.waited_rq = None;
+        self.injected.any = false;
     }
 
     /// Whether the next request of a queue fits its budget.
@@ -130,10 +154,10 @@ impl Bfq {
     /// While one that seeks is in service on a device without seeks that queues commands
     /// (`bfq_bfqq_injectable`), the newest active queue whose request fits its budget.
     fn choose_by_service(&self, q: &Core, id: QueueId) -> Option<QueueId> {
-        let queues = self.hw_tag != Some(false);
+        let queues = self.queueing.may_queue();
         let suits = self.queues[id].is_seeky() && self.wr(id) == 1 && !self.rotational && queues;
         let most = INJECTED_PER_OWN * self.ents[Ent::of_queue(id)].service;
-        if !suits || self.injected_sectors >= most {
+        if !suits || self.injected.sectors >= most {
             return None;
         }
         let mut at = self.active.first();
@@ -188,7 +212,8 @@ impl Bfq {
         let mut limit = x.inject_limit;
         // The kernel adds nanoseconds to jiffies here: hardly ever true.
         let idled = self
-            .idling_since
+            .idling
+            .since
             .saturating_add_unsigned(self.set.slice_idle_ns);
         if limit == 0 && x.alone_ns == 0 && x.wait_request && idled <= jiffies(cx) {
             limit = 1;
@@ -217,7 +242,7 @@ impl Bfq {
                 self.in_driver < limit
             };
             if fine {
-                self.rqs_injected = true;
+                self.injected.any = true;
                 return Some(c);
             }
         }

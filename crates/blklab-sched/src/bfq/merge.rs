@@ -214,7 +214,7 @@ impl Bfq {
         if !within(last, self.set.ms(TOGETHER_MS)) {
             return id;
         }
-        if !self.nonrot_queueing {
+        if !self.queueing.ignores_distance() {
             self.queues[last].refs += 1;
             self.queues[last].stable_refs += 1;
             self.context_mut(task).stable_target = Some(last);

@@ -31,6 +31,7 @@ mod merge;
 mod peak;
 mod prio;
 mod queue;
+mod queueing;
 mod raising;
 mod requests;
 mod schedule;
@@ -49,9 +50,12 @@ use self::entity::{Entities, VTime};
 use self::features::Features;
 use self::group::Groups;
 use self::group_id::GroupId;
+use self::idle::Idling;
+use self::inject::Injected;
 use self::links::{Chain, Links};
 use self::peak::Peak;
 use self::queue::{Queues, SHARED_PID};
+use self::queueing::Queueing;
 use self::requests::OfRequest;
 use self::settings::Settings;
 use self::weights::Weights;
@@ -129,15 +133,8 @@ struct Bfq {
     /// Largest budget in sectors (`bfq_max_budget`).
     max_budget: i64,
     peak: Peak,
-    /// The device queues commands; none: not known yet.
-    hw_tag: Option<bool>,
-    /// It does and does not seek: what is close does not matter
-    /// (`nonrot_with_queueing`).
-    nonrot_queueing: bool,
-    /// `max_rq_in_driver`.
-    max_in_driver: u32,
-    /// `hw_tag_samples`.
-    depth_samples: u32,
+    /// Whether the device queues commands.
+    queueing: Queueing,
 
     /// End of the request that was dispatched last, and of the last one of the
     /// queue in service.
@@ -151,22 +148,8 @@ struct Bfq {
     /// (`last_completed_rq_bfqq`).
     last_completed: Option<QueueId>,
 
-    /// `idle_slice_timer`.
-    idle_timer: TimerId,
-    /// When idling began.
-    idling_since_ns: u64,
-    idling_since: Jiffy,
-
-    /// When the queue in service got a request while it had none
-    /// (`last_empty_occupied_ns`).
-    last_empty_ns: u64,
-    /// The next request from it is to be measured, or this one is.
-    wait_dispatch: bool,
-    waited_rq: Option<RqId>,
-    /// Requests were injected since.
-    rqs_injected: bool,
-    /// Sectors of other queues dispatched in the slot (`injected_service`, up to 5.1).
-    injected_sectors: i64,
+    idling: Idling,
+    injected: Injected,
 
     /// Requests inserted and not done, by hardware queue (up to 5.11).
     by_hctx: IdVec<u16, u32>,
@@ -206,23 +189,14 @@ impl Bfq {
             budgets_assigned: 0,
             max_budget: settings::DEFAULT_MAX_BUDGET,
             peak: Peak::new(b.rotational),
-            hw_tag: None,
-            nonrot_queueing: !b.rotational,
-            max_in_driver: 0,
-            depth_samples: 0,
+            queueing: Queueing::new(b.rotational),
             last_position: 0,
             in_serv_last_pos: 0,
             slot_start_ns: 0,
             last_completion_ns: 0,
             last_completed: None,
-            idle_timer,
-            idling_since_ns: 0,
-            idling_since: start,
-            last_empty_ns: 0,
-            wait_dispatch: false,
-            waited_rq: None,
-            rqs_injected: false,
-            injected_sectors: 0,
+            idling: Idling::new(idle_timer, start),
+            injected: Injected::default(),
             by_hctx: IdVec::default(),
         };
         if set.user_max_budget > 0 {
@@ -356,7 +330,7 @@ impl Elevator for Bfq {
     }
 
     fn timer(&mut self, q: &mut Core, cx: &mut Cx<'_>, timer: TimerId) -> bool {
-        if timer != self.idle_timer {
+        if timer != self.idling.timer {
             return false;
         }
         cx.truth_note(Kind::TimerFire, 0, cx.timers.name(timer));

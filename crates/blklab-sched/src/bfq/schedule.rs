@@ -380,7 +380,7 @@ impl Bfq {
         x.budget_timeout = jiffy.saturating_add(self.set.timeout_jiffies.saturating_mul(factor));
         self.slot_start_ns = now_ns(cx);
         self.in_serv_last_pos = 0;
-        self.injected_sectors = 0;
+        self.injected.sectors = 0;
         let text = format_args!("set_in_service_queue, cur-budget = {budget}");
         self.say(q, cx, id, text);
         Some(id)
