@@ -11,12 +11,18 @@ use std::io::Write;
 
 pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
     let kernel = a.kernel.as_deref().map(str::parse).transpose()?;
+    // Changes are named by the kernel that has them, whatever it is called.
+    let named_kernel = a.name.as_deref().filter(|_| a.what == ListWhat::Changes);
+    let named_kernel = named_kernel.and_then(|name| name.parse().ok());
+    let of_named = list::changes(schedulers, named_kernel);
+    let is_changed = named_kernel.is_some() && !of_named.is_empty();
     let mut entries = match a.what {
         ListWhat::Schedulers => list::schedulers(schedulers, kernel),
         ListWhat::Tunables => list::tunables(schedulers, kernel),
         ListWhat::Devices => list::devices(),
         ListWhat::Targets => list::targets(),
         ListWhat::Kernels => list::kernels(schedulers),
+        ListWhat::Changes if is_changed => of_named,
         ListWhat::Changes => list::changes(schedulers, kernel),
         ListWhat::Patches => list::patches(kernel),
         ListWhat::Scenarios => list::scenarios(),
@@ -29,8 +35,8 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
     if let (true, Some(kernel)) = (entries.is_empty(), &a.kernel) {
         bail!("--kernel {kernel}: nothing of this kind is modelled there");
     }
-    let mut in_full = false;
-    if let Some(name) = &a.name {
+    let mut in_full = is_changed;
+    if let Some(name) = a.name.as_ref().filter(|_| !is_changed) {
         let found = match a.what {
             ListWhat::Tunables => tunables_of(&entries, name, schedulers)?,
             _ => None,

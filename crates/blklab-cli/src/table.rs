@@ -41,8 +41,12 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     let e = &pairs[0].0.experiment;
     let varies = |key: &str| pairs[0].0.label.iter().any(|(k, _)| k == key);
     let mut about = vec![e.id.clone()];
-    if pairs.iter().all(|(c, _)| c.experiment.kernel == e.kernel) {
-        about.push(format!("kernel {}", e.kernel));
+    let kernel = e.kernel.to_string();
+    if pairs
+        .iter()
+        .all(|(c, _)| c.experiment.kernel.to_string() == kernel)
+    {
+        about.push(format!("kernel {kernel}"));
     }
     let scheduler = &e.scheduler;
     if pairs

@@ -71,7 +71,7 @@ impl Catalogue {
     /// If there is none of that name, or not in that release.
     pub fn scheduler(&self, name: &str, kernel: KernelVersion) -> Result<SchedulerChoice, Error> {
         let all = self.schedulers();
-        let is_in = |s: &&SchedulerChoice| s.since <= kernel && kernel < s.until;
+        let is_in = |s: &&SchedulerChoice| kernel.is_within(s.since, s.until);
         let named = all.iter().find(|s| s.name == name);
         if let Some(found) = named.filter(is_in) {
             return Ok(*found);
@@ -80,7 +80,7 @@ impl Catalogue {
         let what = match named {
             None => no_such("scheduler", name, &valid),
             Some(s) => {
-                let releases = if kernel < s.since {
+                let releases = if !kernel.is_from(s.since) {
                     format!("from {}", s.since)
                 } else {
                     format!("before {}", s.until)

@@ -15,6 +15,7 @@ impl Experiment {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
         let idle = settings::all().filter(|s| !s.matters() && s.stored(self).is_some());
+        notes.extend(self.kernel.mainline_note());
         notes.extend(idle.map(|s| {
             let (owner, name) = (s.home.owner(), s.name());
             format!("{owner}: {name} makes no difference in the model")
@@ -106,7 +107,7 @@ impl Experiment {
             let what = format!("seed={seed}: expected a number from 0 to {max}");
             return Err(Error::new(what).about("seed"));
         }
-        if !blklab_kernel::releases().any(|v| v == self.kernel) {
+        if !self.kernel.is_modelled() {
             return Err(Error::not_modelled(format!(
                 "kernel {} is not modelled; 2.6.16 to {DEFAULT_KERNEL} are",
                 self.kernel

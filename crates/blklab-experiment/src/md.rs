@@ -166,7 +166,7 @@ impl Experiment {
     /// Refuses an array that the kernel or its disks cannot have.
     pub(crate) fn check_md(&self, disk_sectors: Option<u64>) -> Result<(), Error> {
         let Some(md) = &self.md else { return Ok(()) };
-        if self.kernel > LAST {
+        if self.kernel.series() > LAST {
             return Err(Error::new(format!(
                 "md is modelled up to kernel {LAST}, not for {}",
                 self.kernel
@@ -186,7 +186,7 @@ impl Experiment {
     /// What a reader should know about the array of a result.
     pub(crate) fn md_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.md.is_some() && self.kernel != READ {
+        if self.md.is_some() && self.kernel.series() != READ {
             notes.push(format!(
                 "md of kernel {} is modelled as that of {READ}",
                 self.kernel

@@ -91,7 +91,7 @@ impl Stack {
             &blklab_sim::catalogue_with(schedulers),
         );
         e.choose_kernel(kernel);
-        let mut assumed = Vec::new();
+        let mut assumed: Vec<String> = kernel.mainline_note().into_iter().collect();
         let single = e.kernel.has_single_queue();
         let scsi = is_scsi(context.device());
         // Of these only what driver and queue make of them counts: nothing is served.

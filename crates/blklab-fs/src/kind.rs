@@ -50,7 +50,7 @@ impl<O> Kind<O> {
 
     /// Whether a kernel has it.
     pub fn is_in(&self, kernel: KernelVersion) -> bool {
-        (self.since..self.until).contains(&kernel)
+        kernel.is_within(self.since, self.until)
     }
 }
 

@@ -10,6 +10,11 @@
 /// row may change one field (`discard.plugs: true`). A row may be empty only if it is the
 /// first and tells what the model begins with.
 ///
+/// A row is of a release and all later ones. It may name a point release (`"2.6.33.1"`),
+/// and behind its release the point releases of older series that have the change, too:
+/// `"6.6" | "6.1.55" | "6.5.5"` holds from 6.6 on, in 6.1 from 6.1.55 and in 6.5 from
+/// 6.5.5 on, but not in 6.2.
+///
 /// ```
 /// use blklab_kernel::KernelVersion;
 ///
@@ -43,7 +48,7 @@ macro_rules! features {
 
         $(#[$table_doc:meta])*
         $table_vis:vis const $table:ident = {
-            $($release:literal: $what:expr, $source:expr => {
+            $($release:literal $(| $stable:literal)*: $what:expr, $source:expr => {
                 $($changed:ident $(.$part:ident)?: $value:expr),* $(,)?
             })*
         };
@@ -58,7 +63,10 @@ macro_rules! features {
             /// The features of a release.
             $vis const fn of(release: $crate::KernelVersion) -> $Features {
                 let mut features = $Features { $($field: $oldest,)* };
-                $(if release.is_from($crate::KernelVersion::row($release)) {
+                $(if release.has_change(
+                    $crate::KernelVersion::row($release),
+                    &[$($crate::KernelVersion::row($stable)),*],
+                ) {
                     $(features.$changed $(.$part)? = $value;)*
                 })*
                 features
@@ -69,6 +77,7 @@ macro_rules! features {
         $table_vis const $table: &[$crate::Change] = &[
             $($crate::Change {
                 release: $crate::KernelVersion::row($release),
+                stable: &[$($crate::KernelVersion::row($stable)),*],
                 what: $what,
                 source: $source,
             },)*

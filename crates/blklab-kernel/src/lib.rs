@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Facts about Linux by version, as data: releases, tunables and patches.
 
+mod change;
 mod error;
 mod features;
+mod name;
 mod patch;
 mod scheduler;
 mod tunable;
 mod version;
 
 pub use blklab_types::Unit;
+pub use change::{Change, check_changes};
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use scheduler::{CHANGES as DEFAULT_SCHEDULER_CHANGES, default_scheduler};
 pub use tunable::{Tunable, TunableError, Tunables, existence, tunables_of};
-pub use version::{
-    Change, KernelVersion, PRESETS, Preset, VersionError, check_changes, releases,
-    single_queue_releases,
-};
+pub use version::{KernelVersion, PRESETS, Preset, VersionError, releases, single_queue_releases};

@@ -18,7 +18,7 @@ pub enum Evidence {
 }
 
 /// One patch, as data.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
     /// Name for `--patch`.
     pub name: &'static str,
@@ -208,7 +208,7 @@ pub enum PatchError {
     /// No such name; the valid ones.
     Unknown(String, Vec<&'static str>),
     /// The release is outside the patch's range.
-    DoesNotFit(&'static str, KernelVersion, KernelVersion, KernelVersion),
+    DoesNotFit(&'static Patch, KernelVersion),
     /// Two that exclude each other.
     Excluded(&'static str, &'static str),
     /// One that needs another; those that would do.
@@ -220,9 +220,8 @@ impl PatchError {
     pub fn name(&self) -> &str {
         match self {
             PatchError::Unknown(name, _) => name,
-            PatchError::DoesNotFit(name, ..)
-            | PatchError::Excluded(name, _)
-            | PatchError::Needs(name, _) => name,
+            PatchError::DoesNotFit(patch, _) => patch.name,
+            PatchError::Excluded(name, _) | PatchError::Needs(name, _) => name,
         }
     }
 }
@@ -233,15 +232,18 @@ impl fmt::Display for PatchError {
             PatchError::Unknown(name, valid) => {
                 write!(f, "no patch '{}'; valid: {}", shown(name), valid.join(", "))
             }
-            PatchError::DoesNotFit(name, v, since, KernelVersion::FOREVER) => write!(
-                f,
-                "patch '{name}' does not fit kernel {v}; it fits {since} and later"
-            ),
-            PatchError::DoesNotFit(name, v, since, until) => write!(
-                f,
-                "patch '{name}' does not fit kernel {v}; it fits {since} up to, not including, \
-                 {until}"
-            ),
+            PatchError::DoesNotFit(patch, v) => {
+                let (name, since) = (patch.name, patch.since);
+                write!(
+                    f,
+                    "patch '{name}' does not fit kernel {v}; it fits {since} "
+                )?;
+                if patch.until == KernelVersion::FOREVER {
+                    write!(f, "and later")
+                } else {
+                    write!(f, "up to, not including, {}", patch.until)
+                }
+            }
             PatchError::Excluded(a, b) => {
                 write!(
                     f,
@@ -284,9 +286,8 @@ impl Patches {
                 let valid = PATCHES.iter().map(|p| p.name).collect();
                 return Err(PatchError::Unknown(name.to_owned(), valid));
             };
-            if v < patch.since || v >= patch.until {
-                let (since, until) = (patch.since, patch.until);
-                return Err(PatchError::DoesNotFit(patch.name, v, since, until));
+            if !v.is_within(patch.since, patch.until) {
+                return Err(PatchError::DoesNotFit(patch, v));
             }
             if on.iter().any(|p| p.name == name) {
                 continue;

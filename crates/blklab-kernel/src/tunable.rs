@@ -30,7 +30,7 @@ pub struct Tunable {
 impl Tunable {
     /// Whether this row is about the release.
     pub fn is_in(&self, v: KernelVersion) -> bool {
-        self.since <= v && v < self.until
+        v.is_within(self.since, self.until)
     }
 }
 

@@ -1,18 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel releases.
 
+use crate::name::{Name, split};
 use blklab_types::shown;
+use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Range;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// A kernel release. The fourth number of 2.6.x.y and stable numbers of later
-/// series are accepted and dropped: no modelled behaviour depends on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A kernel: the release by whose rules it is modelled, and what it is called.
+///
+/// Rules compare the release alone: 6.12, or the point release 6.12.117, of which 6.12
+/// is the first, .0. The name is what was given, as `uname -r` prints it, and is shown
+/// wherever the kernel is. A distribution's name tells the mainline release that it was
+/// made of, as a rule not which stable updates are in it (`6.1.0-13-amd64`), let alone
+/// what was taken from later releases (`4.18.0-425.el8`): it is modelled as the release
+/// of its numbers, and [`KernelVersion::mainline_note`] says so.
+///
+/// ```
+/// use blklab_kernel::KernelVersion;
+///
+/// let kernel: KernelVersion = "4.18.0-425.el8".parse()?;
+/// assert_eq!(kernel, KernelVersion::new(4, 18));
+/// assert_eq!(kernel.to_string(), "4.18.0-425.el8");
+/// assert_eq!(kernel.release().to_string(), "4.18");
+/// # Ok::<(), blklab_kernel::VersionError>(())
+/// ```
+#[derive(Clone, Copy)]
 pub struct KernelVersion {
-    major: u16,
-    minor: u16,
-    patch: u16,
+    /// 2, 6, 28 and 10 of 2.6.28.10; 6, 12, 0 and 117 of 6.12.117.
+    numbers: [u16; 4],
+    name: Name,
+}
+
+impl PartialEq for KernelVersion {
+    fn eq(&self, other: &KernelVersion) -> bool {
+        self.numbers == other.numbers
+    }
+}
+
+impl Eq for KernelVersion {}
+
+impl PartialOrd for KernelVersion {
+    fn partial_cmp(&self, other: &KernelVersion) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for KernelVersion {
+    fn cmp(&self, other: &KernelVersion) -> Ordering {
+        self.numbers.cmp(&other.numbers)
+    }
+}
+
+impl Hash for KernelVersion {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.numbers.hash(state);
+    }
+}
+
+impl fmt::Debug for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KernelVersion({self})")
+    }
 }
 
 /// Why a version was refused.
@@ -34,93 +84,180 @@ impl KernelVersion {
     /// The newest release that the models know.
     pub const NEWEST: KernelVersion = KernelVersion::new(6, 18);
 
+    const fn of_numbers(numbers: [u16; 4]) -> KernelVersion {
+        KernelVersion {
+            numbers,
+            name: Name::NONE,
+        }
+    }
+
     /// Release 2.6.`patch`.
     pub const fn v2_6(patch: u16) -> KernelVersion {
-        KernelVersion {
-            major: 2,
-            minor: 6,
-            patch,
-        }
+        KernelVersion::of_numbers([2, 6, patch, 0])
     }
 
     /// Release `major`.`minor` of the 3.x and later series.
     pub const fn new(major: u16, minor: u16) -> KernelVersion {
-        KernelVersion {
-            major,
-            minor,
-            patch: 0,
-        }
+        KernelVersion::of_numbers([major, minor, 0, 0])
     }
 
-    /// The three numbers; the third is 0 from 3.0 on.
+    /// The kernel of a name as `uname -r` prints it, of whatever age. None if it is not
+    /// one.
+    pub fn of_name(text: &str) -> Option<KernelVersion> {
+        let (numbers, suffix) = split(text)?;
+        let numbers = match *numbers {
+            [2, minor, patch] => [2, minor, patch, 0],
+            [2, minor, patch, point] => [2, minor, patch, point],
+            [0..=2, ..] => return None,
+            [major, minor] => [major, minor, 0, 0],
+            [major, minor, point] => [major, minor, 0, point],
+            // What a builder counts beside the point release: 6.6.87.2-microsoft-…
+            [major, minor, point, _] if !suffix.is_empty() => [major, minor, 0, point],
+            _ => return None,
+        };
+        let kernel = KernelVersion::of_numbers(numbers);
+        let name = if kernel.to_string() == text {
+            Name::NONE
+        } else {
+            Name::new(text)?
+        };
+        Some(KernelVersion { name, ..kernel })
+    }
+
+    /// The three numbers of the series; the third is 0 from 3.0 on.
     pub fn numbers(self) -> [u16; 3] {
-        [self.major, self.minor, self.patch]
+        let [major, minor, patch, _] = self.numbers;
+        [major, minor, patch]
     }
 
-    /// Whether it is 2.6.`patch` or a later release.
-    pub const fn since_2_6(self, patch: u16) -> bool {
-        self.major > 2 || self.patch >= patch
+    /// The number of the point release: 10 of 2.6.28.10, 117 of 6.12.117; 0 of the first.
+    pub const fn point(self) -> u16 {
+        self.numbers[3]
     }
 
-    /// Whether it is `major`.`minor` of the 3.x and later series or a later
-    /// release.
-    pub const fn since(self, major: u16, minor: u16) -> bool {
-        self.major > major || (self.major == major && self.minor >= minor)
+    /// The release by whose rules it goes, whatever it is called.
+    pub const fn release(self) -> KernelVersion {
+        KernelVersion::of_numbers(self.numbers)
+    }
+
+    /// The release without its point: 6.12 of 6.12.117.
+    pub const fn series(self) -> KernelVersion {
+        let [major, minor, patch, _] = self.numbers;
+        KernelVersion::of_numbers([major, minor, patch, 0])
+    }
+
+    /// The point release before it, if it has a point.
+    pub(crate) fn point_before(self) -> Option<KernelVersion> {
+        let [major, minor, patch, point] = self.numbers;
+        let before = point.checked_sub(1)?;
+        Some(KernelVersion::of_numbers([major, minor, patch, before]))
     }
 
     /// Whether it is `first` or a later release.
     pub const fn is_from(self, first: KernelVersion) -> bool {
-        if first.major == 2 {
-            self.since_2_6(first.patch)
-        } else {
-            self.since(first.major, first.minor)
+        let mut i = 0;
+        while i < self.numbers.len() {
+            if self.numbers[i] != first.numbers[i] {
+                return self.numbers[i] > first.numbers[i];
+            }
+            i += 1;
         }
+        true
     }
 
-    /// The release that a row of a table names, as 2.6.28 or 4.19.
+    /// Whether it is `since` or later, but before `until`.
+    pub const fn is_within(self, since: KernelVersion, until: KernelVersion) -> bool {
+        self.is_from(since) && !self.is_from(until)
+    }
+
+    /// Whether it has what came with the release `first` and, in the series of each, with
+    /// the point releases `stable`.
+    pub const fn has_change(self, first: KernelVersion, stable: &[KernelVersion]) -> bool {
+        let mut has = self.is_from(first);
+        let mut i = 0;
+        while i < stable.len() {
+            let (own, other) = (self.series(), stable[i].series());
+            let is_same_series = own.is_from(other) && other.is_from(own);
+            has = has || is_same_series && self.is_from(stable[i]);
+            i += 1;
+        }
+        has
+    }
+
+    /// The release that a row of a table names, as 2.6.28, 4.19, 2.6.33.1 or 6.12.117.
     ///
     /// # Panics
     /// If it is written otherwise, where the table is compiled.
     pub const fn row(text: &str) -> KernelVersion {
         let bytes = text.as_bytes();
-        let mut numbers = [0_u16; 3];
+        let mut numbers = [0_u16; 4];
         let mut at = 0;
         let mut i = 0;
         while i < bytes.len() {
             match bytes[i] {
                 b'.' => {
-                    assert!(at < 2, "a row's release is written like 2.6.28 or 4.19");
+                    assert!(at < 3, "a row's release is written like 2.6.28 or 6.12.117");
                     at += 1;
                 }
                 digit => {
                     let is_digit = digit.is_ascii_digit();
-                    assert!(is_digit, "a row's release is written like 2.6.28 or 4.19");
+                    assert!(
+                        is_digit,
+                        "a row's release is written like 2.6.28 or 6.12.117"
+                    );
                     numbers[at] = numbers[at] * 10 + (digit - b'0') as u16;
                 }
             }
             i += 1;
         }
         match (numbers, at) {
-            ([2, 6, patch], 2) => KernelVersion::v2_6(patch),
-            ([major, minor, _], 1) if major > 2 => KernelVersion::new(major, minor),
-            _ => panic!("a row's release is written like 2.6.28 or 4.19"),
+            ([2, 6, _, _], 2 | 3) => KernelVersion::of_numbers(numbers),
+            ([major, minor, point, _], 1 | 2) if major > 2 => {
+                KernelVersion::of_numbers([major, minor, 0, point])
+            }
+            _ => panic!("a row's release is written like 2.6.28 or 6.12.117"),
         }
     }
 
     /// Whether the single-queue block layer exists (it went with 5.0).
     pub fn has_single_queue(self) -> bool {
-        !self.since(5, 0)
+        !self.is_from(KernelVersion::new(5, 0))
+    }
+
+    /// Whether the models know the release.
+    pub fn is_modelled(self) -> bool {
+        releases().any(|v| v == self.series())
+    }
+
+    /// What a reader of results should know of a kernel that its builder may have
+    /// changed; none of those that are called by their numbers.
+    pub fn mainline_note(self) -> Option<String> {
+        let (_, suffix) = split(self.name.as_str())?;
+        (!suffix.is_empty()).then(|| {
+            format!(
+                "kernel {self} is modelled as mainline {}: what its builder changed, or took \
+                 from later releases, is not in the model",
+                self.release()
+            )
+        })
     }
 }
 
 impl fmt::Display for KernelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)?;
-        if self.major == 2 {
-            write!(f, ".{}", self.patch)
-        } else {
-            Ok(())
+        let name = self.name.as_str();
+        if !name.is_empty() {
+            return f.write_str(name);
         }
+        let [major, minor, patch, point] = self.numbers;
+        write!(f, "{major}.{minor}")?;
+        if major == 2 {
+            write!(f, ".{patch}")?;
+        }
+        if point > 0 {
+            write!(f, ".{point}")?;
+        }
+        Ok(())
     }
 }
 
@@ -128,39 +265,24 @@ impl FromStr for KernelVersion {
     type Err = VersionError;
 
     fn from_str(s: &str) -> Result<KernelVersion, VersionError> {
-        let bad = || {
-            VersionError(format!(
-                "'{}' is not a kernel version; write it like 2.6.28 or 4.19",
+        let Some(kernel) = KernelVersion::of_name(s) else {
+            return Err(VersionError(format!(
+                "'{}' is not a kernel version; write it like 2.6.28, 4.19 or 4.18.0-425.el8",
                 shown(s)
-            ))
+            )));
         };
-        let mut parts = s.split('.').map(str::parse::<u16>);
-        let major = parts.next().ok_or_else(bad)?.map_err(|_| bad())?;
-        let minor = parts.next().ok_or_else(bad)?.map_err(|_| bad())?;
-        let third = parts.next().transpose().map_err(|_| bad())?;
-        let fourth = parts.next().transpose().map_err(|_| bad())?;
-        if parts.next().is_some() || (fourth.is_some() && major != 2) {
-            return Err(bad());
-        }
-        let version = if major == 2 {
-            if minor != 6 {
-                return Err(bad());
-            }
-            KernelVersion::v2_6(third.ok_or_else(bad)?)
-        } else {
-            KernelVersion::new(major, minor)
-        };
-        if version < KernelVersion::v2_6(16) {
+        if !kernel.is_from(KernelVersion::v2_6(16)) {
             return Err(VersionError(format!(
-                "kernel {s} is older than 2.6.16, the oldest modelled"
+                "kernel {kernel} is older than 2.6.16, the oldest modelled"
             )));
         }
-        if version > KernelVersion::v2_6(39) && major == 2 {
+        let [major, minor, patch] = kernel.numbers();
+        if major == 2 && (minor, patch) > (6, 39) {
             return Err(VersionError(format!(
-                "kernel {s} does not exist: 3.0 follows 2.6.39"
+                "kernel {kernel} does not exist: 3.0 follows 2.6.39"
             )));
         }
-        Ok(version)
+        Ok(kernel)
     }
 }
 
@@ -170,52 +292,14 @@ pub fn releases() -> impl Iterator<Item = KernelVersion> {
     let old = (16..=39).map(KernelVersion::v2_6);
     let newest = KernelVersion::NEWEST;
     let ended = [(3, 19), (4, 20), (5, 19)];
-    let numbered = ended.into_iter().chain([(newest.major, newest.minor)]);
+    let [major, minor, ..] = newest.numbers();
+    let numbered = ended.into_iter().chain([(major, minor)]);
     old.chain(numbered.flat_map(series))
 }
 
 /// The releases with the single-queue path, oldest first: 2.6.16 to 4.20.
 pub fn single_queue_releases() -> impl Iterator<Item = KernelVersion> {
     releases().filter(|v| v.has_single_queue())
-}
-
-/// Something that changed in a release, as data: what a model does differently
-/// from then on, and where that was read.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
-    /// The first release with it.
-    pub release: KernelVersion,
-    /// What changed, in a line.
-    pub what: &'static str,
-    /// Files of the kernel.
-    pub source: &'static str,
-}
-
-/// For tests of models: proves that a table of changes tells what
-/// `features_of` does. Every change lies in the `era` of the model; after its
-/// first release there is one entry for each release at which the features
-/// differ from those of the release before, and no other.
-///
-/// # Panics
-/// If not: the message names the release.
-pub fn check_changes<F: PartialEq>(
-    changes: &[Change],
-    era: Range<KernelVersion>,
-    features_of: impl Fn(KernelVersion) -> F,
-) {
-    for change in changes {
-        assert!(
-            era.contains(&change.release),
-            "{}: not here",
-            change.release
-        );
-    }
-    let releases: Vec<KernelVersion> = releases().filter(|v| era.contains(v)).collect();
-    for pair in releases.windows(2) {
-        let changed = features_of(pair[0]) != features_of(pair[1]);
-        let listed = changes.iter().filter(|c| c.release == pair[1]).count();
-        assert_eq!(listed, usize::from(changed), "entries for {}", pair[1]);
-    }
 }
 
 /// A release whose rules were read and measured, offered by name.
@@ -300,16 +384,44 @@ mod tests {
     }
 
     #[test]
-    fn since_is_the_order_of_releases() {
-        for v in releases() {
-            for other in releases() {
-                let since = match other.numbers() {
-                    [2, _, patch] => v.since_2_6(patch),
-                    [major, minor, _] => v.since(major, minor),
-                };
-                assert_eq!(since, v >= other, "{v} since {other}");
-                assert_eq!(v.is_from(other), since, "{v} from {other}");
+    fn is_from_is_the_order_of_releases() {
+        let points = ["2.6.28.10", "3.0.101", "6.12.117"].map(KernelVersion::row);
+        let all: Vec<KernelVersion> = releases().chain(points).collect();
+        for v in &all {
+            for other in &all {
+                assert_eq!(v.is_from(*other), v >= other, "{v} from {other}");
             }
+        }
+    }
+
+    #[test]
+    fn a_change_is_in_its_release_and_in_the_point_releases_that_have_it() {
+        let stable = ["6.1.55", "6.5.5"].map(KernelVersion::row);
+        let has = |text: &str| {
+            let kernel: KernelVersion = text.parse().expect("a version");
+            kernel.has_change(KernelVersion::new(6, 6), &stable)
+        };
+        for with in [
+            "6.1.55",
+            "6.1.112",
+            "6.5.13",
+            "6.6",
+            "6.6.1",
+            "6.7",
+            "6.1.55-1.el9",
+        ] {
+            assert!(has(with), "{with}");
+        }
+        for without in [
+            "6.0",
+            "6.1",
+            "6.1.54",
+            "6.1.0-13-amd64",
+            "6.2",
+            "6.4.16",
+            "6.5.4",
+        ] {
+            assert!(!has(without), "{without}");
         }
     }
 
@@ -322,60 +434,78 @@ mod tests {
     }
 
     #[test]
+    fn a_row_names_a_point_release() {
+        assert_eq!(KernelVersion::row("2.6.33.1").point(), 1);
+        let v = KernelVersion::row("6.12.117");
+        assert_eq!((v.numbers(), v.point()), ([6, 12, 0], 117));
+        assert_eq!(v.to_string(), "6.12.117");
+    }
+
+    #[test]
     #[should_panic(expected = "is written like")]
-    fn a_row_with_a_point_release_is_refused() {
-        KernelVersion::row("6.12.117");
-    }
-
-    const fn change(minor: u16) -> Change {
-        Change {
-            release: KernelVersion::new(3, minor),
-            what: "",
-            source: "",
-        }
-    }
-
-    fn check_table(changes: &[Change]) {
-        let era = KernelVersion::new(3, 0)..KernelVersion::new(4, 0);
-        check_changes(changes, era, |v| (v.since(3, 7), v.since(3, 9)));
-    }
-
-    #[test]
-    fn a_table_that_tells_what_changed() {
-        check_table(&[change(7), change(9)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "entries for 3.9")]
-    fn a_change_that_the_table_leaves_out() {
-        check_table(&[change(7)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "entries for 3.8")]
-    fn an_entry_without_a_change() {
-        check_table(&[change(7), change(8), change(9)]);
+    fn a_row_with_the_name_of_a_distribution_is_refused() {
+        KernelVersion::row("4.18.0-425.el8");
     }
 
     #[test]
     fn versions_parse_order_and_print() {
-        let v = |s: &str| s.parse::<KernelVersion>().unwrap();
-        assert_eq!(v("2.6.28.10"), KernelVersion::v2_6(28));
-        assert_eq!(v("4.19.13").to_string(), "4.19");
+        let v = |s: &str| s.parse::<KernelVersion>().expect(s);
         assert!(v("2.6.39") < v("3.0"));
-        assert_eq!(v("2.6.28.10").to_string(), "2.6.28");
+        assert!(v("2.6.28") < v("2.6.28.10") && v("2.6.28.10") < v("2.6.29"));
+        assert!(v("6.12.9") < v("6.12.10") && v("6.12.117") < v("6.13"));
+        assert_eq!(v("6.12.0"), v("6.12"));
+        assert_eq!(v("6.12.117").series(), v("6.12"));
         for bad in [
             "",
             "2",
             "2.6",
-            "2.4.20",
-            "2.6.9",
-            "2.6.40",
             "4.x",
             "4.1.2.3",
             "2.6.1.2.3",
+            "6.1 x",
+            "1.2.13",
         ] {
-            assert!(bad.parse::<KernelVersion>().is_err(), "{bad}");
+            let error = bad.parse::<KernelVersion>().expect_err(bad).to_string();
+            assert!(error.contains("is not a kernel version"), "{error}");
+        }
+        for old in ["2.4.20", "2.6.9", "2.6.9-89.EL"] {
+            let error = old.parse::<KernelVersion>().expect_err(old).to_string();
+            assert!(error.contains("is older than 2.6.16"), "{error}");
+        }
+        assert!("2.6.40".parse::<KernelVersion>().is_err());
+        let long = format!("6.1.0-{}", "9".repeat(59));
+        assert!(long.parse::<KernelVersion>().is_err());
+    }
+
+    #[test]
+    fn kernels_of_distributions_go_by_their_release_and_keep_their_names() {
+        for (name, release) in [
+            ("2.6.32-754.el6.x86_64", "2.6.32"),
+            ("2.6.32.12-0.7-default", "2.6.32.12"),
+            ("3.10.0-1160.el7.x86_64", "3.10"),
+            ("4.18.0-425.el8", "4.18"),
+            ("5.14.0-362.24.1.el9_3.x86_64", "5.14"),
+            ("6.1.0-13-amd64", "6.1"),
+            ("5.15.0-91-generic", "5.15"),
+            ("5.10.0-28-cloud-amd64", "5.10"),
+            ("6.6.13-200.fc39", "6.6.13"),
+            ("6.12.117+deb12-amd64", "6.12.117"),
+            ("6.6.87.2-microsoft-standard-WSL2", "6.6.87"),
+        ] {
+            let kernel: KernelVersion = name.parse().expect(name);
+            assert_eq!(kernel.to_string(), name);
+            assert_eq!(kernel.release().to_string(), release);
+            assert_eq!(kernel, KernelVersion::row(release));
+            let note = kernel.mainline_note().expect(name);
+            let says = format!("kernel {name} is modelled as mainline {release}: ");
+            assert!(note.starts_with(&says), "{note}");
+        }
+        for plain in ["6.12.117", "2.6.28", "6.12.0", "2.6.28.10"] {
+            let kernel: KernelVersion = plain.parse().expect(plain);
+            assert_eq!(
+                (kernel.to_string().as_str(), kernel.mainline_note()),
+                (plain, None)
+            );
         }
     }
 }

@@ -209,8 +209,8 @@ pub enum BioBound {
 pub enum FadviseRandom {
     /// Turns read-ahead off, and with it reading more than one page at a time.
     PageByPage,
-    /// Reads exactly what is asked for in one go (2.6.34,
-    /// "readahead: introduce FMODE_RANDOM for POSIX_FADV_RANDOM").
+    /// Reads exactly what is asked for in one go (2.6.34 and the first update of
+    /// 2.6.33, "readahead: introduce FMODE_RANDOM for POSIX_FADV_RANDOM").
     WholeRequest,
 }
 
@@ -458,10 +458,11 @@ blklab_kernel::features! {
             file_queued_sync: QueuedSync::AtSubmission,
             direct_write_flags: BioFlags::SYNC,
         }
-        // 2.6.33 had the advice from its first stable update on.
-        "2.6.34": "under the advice of random access whole requests are read",
+        "2.6.33.1": "under the advice of random access whole requests are read",
             "mm/readahead.c, mm/fadvise.c" => {
             fadvise_random: FadviseRandom::WholeRequest,
+        }
+        "2.6.34": "fsyncs of a block device flush beside each other", "fs/block_dev.c" => {
             device_flush: DeviceFlush::Together,
         }
         "2.6.36": "integrity walks tag their pages; the flusher sleeps while nothing is dirty",
@@ -585,7 +586,7 @@ impl Features {
     /// # Errors
     /// Releases that are not modelled.
     pub fn modelled(kernel: KernelVersion) -> Result<Features, UnsupportedRelease> {
-        if kernel > KernelVersion::NEWEST {
+        if !kernel.is_modelled() {
             return Err(UnsupportedRelease(kernel));
         }
         Ok(Features::of(kernel))
@@ -611,7 +612,7 @@ mod tests {
     #[test]
     fn releases_that_are_to_come_are_refused() {
         assert!(Features::modelled(KernelVersion::NEWEST).is_ok());
-        let next = "6.19".parse().expect("a version");
+        let next = KernelVersion::new(6, 19);
         let error = Features::modelled(next).expect_err("it is not modelled");
         assert_eq!(
             error.to_string(),

@@ -115,7 +115,7 @@ pub enum Built {
 impl Scheduler {
     /// Whether a release has it.
     pub fn is_in(&self, version: KernelVersion) -> bool {
-        self.since <= version && version < self.until
+        version.is_within(self.since, self.until)
     }
 
     /// Makes one.

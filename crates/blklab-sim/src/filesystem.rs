@@ -17,7 +17,7 @@ pub fn check_filesystem(e: &Experiment) -> Result<(), Error> {
         return Ok(());
     }
     let (kernel, name) = (e.kernel, kind.name);
-    let when = if e.kernel < kind.since {
+    let when = if !e.kernel.is_from(kind.since) {
         format!("it came with {}", kind.since)
     } else {
         format!("it went with {}", kind.until)

@@ -111,14 +111,15 @@ fn releases(t: &Tunable) -> Option<String> {
 
 /// The releases of a range, in words.
 fn from_until(since: KernelVersion, until: KernelVersion) -> String {
-    match until {
-        KernelVersion::FOREVER => format!("from {since}"),
-        _ => format!("from {since}, before {until}"),
+    if until == KernelVersion::FOREVER {
+        format!("from {since}")
+    } else {
+        format!("from {since}, before {until}")
     }
 }
 
 fn exists(kernel: Option<KernelVersion>, since: KernelVersion, until: KernelVersion) -> bool {
-    kernel.is_none_or(|v| since <= v && v < until)
+    kernel.is_none_or(|v| v.is_within(since, until))
 }
 
 /// I/O schedulers, of all kernels or of one.
@@ -275,11 +276,18 @@ fn changes_of(of: Schedulers) -> impl Iterator<Item = (&'static str, &'static Ch
 /// What changed, release by release, oldest first; of one release, or of all.
 pub fn changes(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
     let mut all: Vec<_> = changes_of(of).collect();
-    all.retain(|(_, c)| kernel.is_none_or(|k| c.release == k));
+    all.retain(|(_, c)| kernel.is_none_or(|k| c.is_in_series_of(k)));
     all.sort_by_key(|(_, c)| c.release);
-    let row = |(owner, c): (&str, &Change)| Entry {
-        details: vec![("source".into(), c.source.to_owned())],
-        ..entry(&c.release.to_string(), format!("{owner}: {}", c.what))
+    let row = |(owner, c): (&str, &Change)| {
+        let mut details = vec![("source".into(), c.source.to_owned())];
+        if !c.stable.is_empty() {
+            let points: Vec<String> = c.stable.iter().map(KernelVersion::to_string).collect();
+            details.push(("also from".into(), points.join(", ")));
+        }
+        Entry {
+            details,
+            ..entry(&c.release.to_string(), format!("{owner}: {}", c.what))
+        }
     };
     all.into_iter().map(row).collect()
 }

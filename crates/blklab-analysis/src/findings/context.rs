@@ -139,8 +139,9 @@ impl Context {
         }
         let own = key.strip_prefix("queue/").unwrap_or_default();
         if key == "kernel" {
-            let release = release_of(value).ok_or_else(|| fail("a release, as in 6.12"))?;
-            self.kernel = Some(release);
+            let name = value.split_whitespace().next().unwrap_or_default();
+            let kernel = KernelVersion::of_name(name);
+            self.kernel = Some(kernel.ok_or_else(|| fail("a release, as in 6.12"))?);
         } else if (NUMBERS.contains(&own) || key == "device/queue_depth")
             && value.parse::<u64>().is_err()
         {
@@ -297,24 +298,6 @@ pub(super) fn scheduler_of_message(text: &str) -> Option<&'static str> {
     })
 }
 
-/// The release in what `uname -r` prints.
-fn release_of(text: &str) -> Option<KernelVersion> {
-    if let Ok(release) = text.parse() {
-        return Some(release);
-    }
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let mut parts = text[..end.unwrap_or(text.len())]
-        .trim_matches('.')
-        .split('.');
-    let major: u16 = parts.next()?.parse().ok()?;
-    let minor: u16 = parts.next()?.parse().ok()?;
-    match (major, minor) {
-        (2, 6) => Some(KernelVersion::v2_6(parts.next()?.parse().ok()?)),
-        (3.., _) => Some(KernelVersion::new(major, minor)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,7 +309,7 @@ mod tests {
                     queue/write_cache=write back\ncgroup.batch.io.max=8:0 riops=100\n\
                     cgroup.web.io.max=\n\ndevice/queue_depth=31\nqueue/max_sectors_kb=64\n";
         let c = Context::parse(text).expect("sound");
-        assert_eq!(c.kernel(), Some(KernelVersion::new(6, 12)));
+        assert_eq!(c.kernel(), Some(KernelVersion::row("6.12.117")));
         assert_eq!(c.scheduler(), Some("mq-deadline"));
         assert_eq!(
             (c.queue("nr_requests"), c.tunable("fifo_batch")),
@@ -375,17 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn releases_are_found_in_what_uname_prints() {
-        assert_eq!(release_of("2.6.28"), Some(KernelVersion::v2_6(28)));
-        assert_eq!(
-            release_of("2.6.32-71.el6.x86_64"),
-            Some(KernelVersion::v2_6(32))
-        );
-        assert_eq!(
-            release_of("6.18.44-fc-v669"),
-            Some(KernelVersion::new(6, 18))
-        );
-        assert_eq!(release_of("6"), None);
+    fn a_kernel_is_what_uname_prints() {
+        for (text, release) in [
+            ("2.6.9-89.EL", KernelVersion::v2_6(9)),
+            ("2.6.32-71.el6.x86_64", KernelVersion::v2_6(32)),
+            ("6.18.44-fc-v669 #1 SMP", KernelVersion::row("6.18.44")),
+        ] {
+            let mut c = Context::default();
+            c.set("kernel", text).expect("it is one");
+            assert_eq!(c.kernel(), Some(release));
+        }
+        assert!(Context::default().set("kernel", "6").is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ impl Cgroup {
     /// Refuses a group, and files of it, that a kernel does not have.
     pub(super) fn check(&self, kernel: KernelVersion) -> Result<(), Error> {
         let name = &self.name;
-        if kernel < FIRST {
+        if !kernel.is_from(FIRST) {
             return Err(Error::new(format!(
                 "cgroup {name}: kernel {kernel} has no control groups for I/O: they came with 2.6.33"
             ))

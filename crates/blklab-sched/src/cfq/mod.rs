@@ -52,9 +52,9 @@ pub const SCHEDULER: Scheduler = Scheduler {
 
 /// The scheduler of the release's era.
 fn build(b: &mut Build<'_>) -> Box<dyn Elevator> {
-    if b.version < TREE {
+    if !b.version.is_from(TREE) {
         Box::new(lists::Cfq::new(b))
-    } else if b.version < GROUPS {
+    } else if !b.version.is_from(GROUPS) {
         Box::new(tree::Cfq::new(b))
     } else {
         Box::new(groups::Cfq::new(b))

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who may use whom: the map in ARCHITECTURE.md beside the manifests, modules that
-//! import each other, options that libraries name, and names that say nothing.
+//! import each other, options that libraries name, names that say nothing, and versions
+//! that are compared outside rows.
 
 mod circles;
 mod flags;
 mod names;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

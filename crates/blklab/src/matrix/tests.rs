@@ -190,7 +190,7 @@ fn what_does_not_fit_is_refused_in_words() {
             ..Overrides::default()
         },
         Some(Choice::Kernel("2.4.20".into())),
-        "not a kernel version",
+        "kernel 2.4.20 is older than 2.6.16",
     );
     check(
         Overrides {
