@@ -70,8 +70,8 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
 /// Whether write-back is charged to groups: on the unified hierarchy, by the
 /// filesystems that say so (`SB_I_CGROUPWB`).
 pub(crate) fn charges_write_back(e: &Experiment) -> bool {
-    let kind = crate::filesystem::kind(e);
-    !e.cgroups.is_empty() && e.kernel >= MULTI_QUEUE && kind.charges_write_back
+    let traits = crate::filesystem::filesystem_traits(e);
+    !e.cgroups.is_empty() && e.kernel >= MULTI_QUEUE && traits.cgroup_writeback
 }
 
 /// Whose the write-back of files is.
