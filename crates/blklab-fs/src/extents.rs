@@ -8,14 +8,15 @@
 
 use crate::kind::Kind;
 use crate::mount::{PerFile, Shared};
-use blklab_pagecache::{Config, Extents, FileId, FsError, Host, Layout, Ops, PageCache, State};
+use blklab_pagecache::{
+    Config, Extents, FileId, FsError, FsTraits, Host, Layout, Mountable, Ops, PageCache, State,
+};
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS};
 
 /// `extents`.
 pub(crate) const EXTENTS: Kind<()> = Kind {
     name: "extents",
     summary: "space in ascending order: no metadata, no journal, no access times",
-    charges_write_back: true,
     choose: |_| (),
     ..Kind::PLAIN
 };
@@ -96,34 +97,32 @@ impl Allocator {
     }
 }
 
-impl<H: Host> Ops<H> for ExtentLayout {
+impl Mountable for ExtentLayout {
     type Options = ();
+
+    fn traits(_options: &()) -> FsTraits {
+        FsTraits {
+            plain_direct_io: true,
+            overwrites_with_fua: true,
+            flushes_on_fsync: true,
+            large_folios: true,
+            cgroup_writeback: true,
+            sets_space_aside: true,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(_options: (), config: &Config, _state: &mut State) -> Result<ExtentLayout, String> {
         Ok(Shared::new(Allocator::new(config.layout)))
     }
+}
 
+impl<H: Host> Ops<H> for ExtentLayout {
     fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
         self.with(state, |s| {
             let extents = &mut s.state.files[id.idx()].extents;
             s.volume.ensure(id, extents, pages, false)
         })
-    }
-
-    fn sets_space_aside(&self) -> bool {
-        true
-    }
-
-    fn leaves_direct_io_alone(&self) -> bool {
-        true
-    }
-
-    fn overwrites_with_fua(&self) -> bool {
-        true
-    }
-
-    fn has_large_folios(&self) -> bool {
-        true
     }
 
     async fn remove_inode(&self, _cache: &PageCache<H>, id: FileId) -> Result<(), FsError> {
@@ -142,10 +141,6 @@ impl<H: Host> Ops<H> for ExtentLayout {
         end: u64,
     ) -> Result<(), FsError> {
         self.ensure(cache, id, end)
-    }
-
-    fn flushes_after_fsync(&self) -> bool {
-        true
     }
 }
 

@@ -23,8 +23,6 @@ pub struct Kind<O> {
     pub until: KernelVersion,
     /// Options that it takes.
     pub options: &'static [MountOption],
-    /// Write-back is charged to the control group of the writer (`SB_I_CGROUPWB`).
-    pub charges_write_back: bool,
     /// What the releases changed in it.
     pub changes: &'static [Change],
     /// The volume that is chosen.
@@ -42,11 +40,25 @@ impl<O> Kind<O> {
         since: KernelVersion::v2_6(0),
         until: KernelVersion::FOREVER,
         options: &[],
-        charges_write_back: false,
         changes: &[],
         choose: |_| unreachable!("every row says what is chosen"),
         notes: |_| Vec::new(),
     };
+
+    /// The same filesystem, whose volume is chosen so.
+    pub(crate) const fn choosing<P>(&self, choose: fn(&Mounting<'_>) -> P) -> Kind<P> {
+        Kind {
+            name: self.name,
+            summary: self.summary,
+            page: self.page,
+            since: self.since,
+            until: self.until,
+            options: self.options,
+            changes: self.changes,
+            choose,
+            notes: self.notes,
+        }
+    }
 
     /// Whether a kernel has it.
     pub fn is_in(&self, kernel: KernelVersion) -> bool {

@@ -2,9 +2,10 @@
 //! Filesystems under the page cache.
 //!
 //! Each is a folder with one value that owns its volume and its inodes
-//! (`mount::Shared`) and implements [`blklab_pagecache::Ops`], and one row of the
-//! registry. Which there are, and since when, says the registry.
-//!
+//! (`mount::Shared`) and implements [`blklab_pagecache::Mountable`] and
+//! [`blklab_pagecache::Ops`], and one row of the registry. Which there are, and since
+//! when, says the registry.
+
 #![allow(
     clippy::redundant_closure_for_method_calls,
     reason = "the path that it proposes has one lifetime where a view needs any"
@@ -21,6 +22,7 @@ mod nilfs2;
 mod ntfs3g;
 mod registry;
 mod reiserfs;
+mod vfs;
 mod xfs;
 
 pub use btrfs::BtrfsOptions;
@@ -32,4 +34,5 @@ pub use nilfs2::NilfsOptions;
 pub use ntfs3g::{NtfsCosts, NtfsOptions};
 pub use registry::{ALL, Filesystem, Mounted, find};
 pub use reiserfs::{ReiserOptions, Tails};
+pub use vfs::VfsFeatures;
 pub use xfs::{XfsFeatures, XfsOptions, default_log_blocks};

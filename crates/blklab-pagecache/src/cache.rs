@@ -6,6 +6,7 @@ use crate::control::BATCH;
 use crate::error::FsError;
 use crate::features::Readahead;
 use crate::file::{Fd, FileId, OpenFile, WaitFor};
+use crate::fs_traits::FsTraits;
 use crate::host::Runtime;
 use crate::layout::PageRun;
 use crate::state::sleeps::Sleep;
@@ -24,6 +25,8 @@ pub struct PageCache<H: Runtime> {
     /// The settings.
     pub config: Rc<Config>,
     pub(crate) filesystem: Rc<H::Filesystem>,
+    /// What is true of that.
+    pub(crate) traits: FsTraits,
     state: Rc<RefCell<State>>,
 }
 
@@ -33,6 +36,7 @@ impl<H: Runtime> Clone for PageCache<H> {
             host: self.host.clone(),
             config: Rc::clone(&self.config),
             filesystem: Rc::clone(&self.filesystem),
+            traits: self.traits,
             state: Rc::clone(&self.state),
         }
     }
@@ -47,12 +51,14 @@ impl<H: Runtime> PageCache<H> {
         host: H,
         config: Config,
         filesystem: H::Filesystem,
+        traits: FsTraits,
         state: State,
     ) -> PageCache<H> {
         PageCache {
             host,
             config: Rc::new(config),
             filesystem: Rc::new(filesystem),
+            traits,
             state: Rc::new(RefCell::new(state)),
         }
     }

@@ -9,7 +9,8 @@ use crate::cache::PageCache;
 use crate::error::FsError;
 use crate::features::{DevicePlug, QueuedSync};
 use crate::file::{Fd, FileId, OSync, OpenFile};
-use crate::ops::{Host, Ops};
+use crate::fs_traits::DirectIo;
+use crate::ops::Host;
 use crate::range::{file_range, pages_of};
 use crate::state::aio::{AioEvent, Deferred, Direct, Waits, Work};
 use crate::state::{BioWork, State};
@@ -243,13 +244,13 @@ impl<H: Host> PageCache<H> {
     fn overwrites_with_fua(&self, open: &OpenFile, range: &Range<u64>) -> bool {
         open.sync == OSync::Data
             && self.config.fua
-            && (!self.is_on_volume(open.file) || self.filesystem.overwrites_with_fua())
+            && self.traits_of(open.file).overwrites_with_fua
             && range.end <= self.size_bytes(open.file)
     }
 
     /// Whether direct I/O holds the inode's lock: never that of a block device.
     fn locks_direct(&self, id: FileId) -> bool {
-        !self.with(|s| s.file(id).is_device) && self.filesystem.locks_direct_io()
+        self.traits_of(id).locks_direct_io
     }
 
     /// Whether the bios of a direct I/O are collected in a plug of their own.
@@ -266,7 +267,7 @@ impl<H: Host> PageCache<H> {
         range: &Range<u64>,
         means: Means,
     ) -> Result<Option<u64>, FsError> {
-        if on_volume!(self, buffers_direct_writes(id)) {
+        if self.traits_of(id).direct_io != DirectIo::Both {
             self.write_locked(id, range.start, range.end).await?;
             self.write_and_wait(id, range).await;
             self.invalidate(id, range).await;

@@ -39,7 +39,7 @@ impl<H: Host> PageCache<H> {
     /// # Errors
     /// [`FsError::NoSpace`], [`FsError::TooBig`].
     pub fn create_empty(&self, final_bytes: Option<u64>) -> Result<FileId, FsError> {
-        let set_aside = if self.filesystem.sets_space_aside() {
+        let set_aside = if self.traits.sets_space_aside {
             final_bytes.unwrap_or(0)
         } else {
             0

@@ -7,7 +7,7 @@
 use crate::cache::PageCache;
 use crate::features::DeviceFlush;
 use crate::file::FileId;
-use crate::ops::{Host, Ops};
+use crate::ops::Host;
 use crate::state::BioWork;
 use blklab_types::{BioFlags, Op};
 
@@ -36,8 +36,7 @@ impl<H: Host> PageCache<H> {
         if self.with(|s| s.file(id).is_device) {
             return features.device_flush;
         }
-        let flushes = self.is_on_volume(id) && self.filesystem.flushes_after_fsync();
-        if flushes && features.file_flush {
+        if self.traits_of(id).flushes_on_fsync && features.file_flush {
             DeviceFlush::Together
         } else {
             DeviceFlush::Never

@@ -45,6 +45,7 @@ mod files;
 mod flush;
 mod flusher;
 mod folio;
+mod fs_traits;
 mod group;
 mod host;
 mod inode_lists;
@@ -85,11 +86,12 @@ pub use features::{
     Throttle, UnsupportedRelease, Walk, WindowCap, WriteChunk,
 };
 pub use file::{Advice, Fd, FileId, Name, OSync};
+pub use fs_traits::{DirectIo, FsTraits};
 pub use host::{Runtime, TaskBody};
 pub use layout::{Extent, Layout};
 pub use limits::{Limits, Memory};
 pub use one_bio::OneBio;
-pub use ops::{FreeSpace, Host, Ops};
+pub use ops::{FreeSpace, Host, Mountable, Ops};
 pub use state::aio::{AioEvent, AioId, DirectRequest, SyncCall, SyncRange};
 pub use state::sleeps::{Sleep, Sleeps};
 pub use stats::{Stats, Throttled, Usage};

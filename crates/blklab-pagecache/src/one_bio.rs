@@ -7,7 +7,7 @@
 use crate::cache::PageCache;
 use crate::features::DevicePlug;
 use crate::file::{FileId, OSync};
-use crate::ops::{Host, Ops};
+use crate::ops::Host;
 use crate::state::aio::{AioId, Direct, DirectRequest, Waits};
 use crate::state::{BioWork, State};
 use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
@@ -90,7 +90,7 @@ impl<H: Host> PageCache<H> {
         } else {
             (Op::Read, BioFlags::NONE)
         };
-        let plain = self.filesystem.leaves_direct_io_alone();
+        let plain = self.traits.plain_direct_io;
         let waits = Waits::Context {
             context: context.0 as usize,
             user_data: request.user_data,
@@ -98,7 +98,7 @@ impl<H: Host> PageCache<H> {
         let (mut io, sector, bio) = self.with(|s| {
             let (id, sector) = s.one_bio(request, bio_bytes, plain)?;
             let file = s.file(id);
-            let locks = !file.is_device && self.filesystem.locks_direct_io();
+            let locks = !file.is_device && self.traits.locks_direct_io;
             if locks && !file.mutex.try_lock() {
                 return None;
             }

@@ -12,7 +12,7 @@ use crate::features::{FadviseRandom, WindowCap};
 use crate::file::{Fd, File, FileId};
 use crate::folio::Folios;
 use crate::layout::PageRun;
-use crate::ops::{Host, Ops};
+use crate::ops::Host;
 use crate::range::file_range;
 use crate::readahead::Window;
 use crate::state::State;
@@ -251,12 +251,9 @@ impl<H: Host> PageCache<H> {
 
     /// Whether read-ahead caches a file in large folios.
     fn has_large_folios(&self, id: FileId) -> bool {
-        let has = if self.is_on_volume(id) {
-            self.filesystem.has_large_folios()
-        } else {
-            self.with(|s| Some(id) != s.device)
-        };
-        has && self.config.features.large_folios
+        self.config.features.large_folios
+            && self.traits_of(id).large_folios
+            && self.with(|s| Some(id) != s.device)
     }
 
     /// Submits reads of the missing pages of a window, as far as the file goes,

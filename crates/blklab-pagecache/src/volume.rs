@@ -9,7 +9,8 @@ use crate::cache::PageCache;
 use crate::config::{Config, ConfigError};
 use crate::error::FsError;
 use crate::file::FileId;
-use crate::ops::{FreeSpace, Host, Ops};
+use crate::fs_traits::{DirectIo, FsTraits};
+use crate::ops::{FreeSpace, Host, Mountable, Ops};
 use crate::state::State;
 use blklab_types::{PAGE_BYTES, TaskId};
 use std::ops::Range;
@@ -43,20 +44,30 @@ impl<H: Host> PageCache<H> {
     pub fn new(
         host: H,
         config: Config,
-        filesystem: <H::Filesystem as Ops<H>>::Options,
+        filesystem: <H::Filesystem as Mountable>::Options,
     ) -> Result<PageCache<H>, ConfigError> {
         config.validate()?;
         let mut state = State::new(&config);
-        let mounted: H::Filesystem =
-            Ops::<H>::mount(filesystem, &config, &mut state).map_err(ConfigError::new)?;
+        let traits = H::Filesystem::traits(&filesystem);
+        let mounted =
+            H::Filesystem::mount(filesystem, &config, &mut state).map_err(ConfigError::new)?;
         state.new_root();
         mounted.make_root(&mut state);
-        Ok(PageCache::from_parts(host, config, mounted, state))
+        Ok(PageCache::from_parts(host, config, mounted, traits, state))
     }
 
     /// Whether a file belongs to the volume.
     pub(crate) fn is_on_volume(&self, id: FileId) -> bool {
         self.with(|s| s.files.get(id.idx()).is_some_and(|f| f.on_volume))
+    }
+
+    /// What is true of what a file lies on.
+    pub(crate) fn traits_of(&self, id: FileId) -> &FsTraits {
+        if self.is_on_volume(id) {
+            &self.traits
+        } else {
+            &FsTraits::BLOCK_DEVICE
+        }
     }
 
     /// Starts the filesystem's threads.
@@ -82,10 +93,9 @@ impl<H: Host> PageCache<H> {
 
     /// Refuses direct I/O where the filesystem has none.
     pub(crate) fn allows_direct(&self, id: FileId) -> Result<(), FsError> {
-        if self.is_on_volume(id) && !self.filesystem.has_direct_io() {
-            Err(FsError::NoDirect)
-        } else {
-            Ok(())
+        match self.traits_of(id).direct_io {
+            DirectIo::Refused => Err(FsError::NoDirect),
+            DirectIo::Reads | DirectIo::Both => Ok(()),
         }
     }
 
@@ -101,20 +111,10 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Whether a walk over a file must not sleep with a bio in its hands.
-    pub(crate) fn submits_before_sleep(&self, id: FileId) -> bool {
-        self.is_on_volume(id) && self.filesystem.submits_before_sleep()
-    }
-
-    /// Whether background writes of a file carry the mark.
-    pub(crate) fn marks_background(&self, id: FileId) -> bool {
-        !self.is_on_volume(id) || self.filesystem.marks_background()
-    }
-
     /// Pages that a bio of a file may hold.
     pub(crate) fn bio_pages(&self, on_volume: bool) -> u64 {
-        if on_volume {
-            self.filesystem.bio_pages(&self.config)
+        if on_volume && !self.traits.large_bios {
+            1
         } else {
             self.config.bio_pages
         }
@@ -134,10 +134,9 @@ impl<H: Host> PageCache<H> {
         )
     }
 
-    /// Whether a file can be given the space that it will need before it is
-    /// written ([`PageCache::create_empty`]).
-    pub fn sets_space_aside(&self) -> bool {
-        self.filesystem.sets_space_aside()
+    /// What is true of the filesystem.
+    pub fn traits(&self) -> &FsTraits {
+        &self.traits
     }
 
     /// Free space of the volume; none on a filesystem that does not count it.
@@ -180,12 +179,6 @@ impl BlockDevice {
 }
 
 impl<H: Host> Ops<H> for BlockDevice {
-    type Options = ();
-
-    fn mount(_options: (), _config: &Config, _state: &mut State) -> Result<BlockDevice, String> {
-        Ok(BlockDevice)
-    }
-
     fn lay_out(&self, _state: &mut State, _id: FileId, _pages: u64) -> bool {
         unreachable!("files are laid out on a volume")
     }

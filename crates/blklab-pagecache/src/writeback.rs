@@ -243,7 +243,7 @@ impl<H: Host> PageCache<H> {
             let step = self.with(|s| self.step(s.file(id), control, walk));
             if let Step::Locked(_) | Step::InFlight(_) | Step::Place(_) = step {
                 self.taken(id, u64::MAX);
-                if self.submits_before_sleep(id)
+                if self.traits_of(id).submits_before_sleep
                     && let Some(run) = walk.bio.take()
                 {
                     let flags = self.write_flags(id, control);
@@ -404,7 +404,7 @@ impl<H: Host> PageCache<H> {
         let features = &self.config.features;
         if control.integrity {
             features.integrity_flags
-        } else if control.background && self.marks_background(id) {
+        } else if control.background && self.traits_of(id).marks_background {
             features.background_flags
         } else {
             BioFlags::NONE

@@ -65,8 +65,8 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
 /// Whether write-back is charged to groups: on the unified hierarchy, which is that
 /// of the multi-queue path, by the filesystems that say so (`SB_I_CGROUPWB`).
 pub(crate) fn charges_write_back(e: &Experiment) -> bool {
-    let kind = crate::filesystem::kind(e);
-    !e.cgroups.is_empty() && !e.kernel.has_single_queue() && kind.charges_write_back
+    let traits = crate::filesystem::filesystem_traits(e);
+    !e.cgroups.is_empty() && !e.kernel.has_single_queue() && traits.cgroup_writeback
 }
 
 /// Whose the write-back of files is.

@@ -4,6 +4,7 @@
 use crate::limits::sq_limits;
 use blklab_experiment::Experiment;
 use blklab_fs::{Filesystem, Kind, Mounting};
+use blklab_pagecache::FsTraits;
 use blklab_types::Error;
 use blklab_types::Level;
 
@@ -36,8 +37,13 @@ pub(crate) fn filesystem_notes(e: &Experiment) -> Vec<String> {
     mounting(e, 0, 0, |m| (kind(e).notes)(m))
 }
 
+/// What is true of it, whatever the disk.
+pub(crate) fn filesystem_traits(e: &Experiment) -> FsTraits {
+    filesystem_of(e, 0, 0).traits()
+}
+
 /// Its row.
-pub(crate) fn kind(e: &Experiment) -> &'static Kind<Filesystem> {
+fn kind(e: &Experiment) -> &'static Kind<Filesystem> {
     blklab_fs::find(&e.filesystem.name).expect("names of filesystems are checked")
 }
 

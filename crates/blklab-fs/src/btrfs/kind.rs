@@ -2,9 +2,9 @@
 //! btrfs of August 2008, released and in development, and today's.
 
 use super::BtrfsOptions;
-use crate::ext3::ExtFeatures;
 use crate::jbd::Barrier;
 use crate::kind::{ATIME, BARRIER, COMMIT_S, Kind, MountOption, Mounting, numbers, switch, words};
+use crate::vfs::VfsFeatures;
 use blklab_types::{PAGE_BYTES, Unit};
 
 /// btrfs of today.
@@ -79,7 +79,7 @@ const OPTIONS: &[MountOption] = &[
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>, d: BtrfsOptions) -> BtrfsOptions {
-    let of_kernel = ExtFeatures::of(m.kernel);
+    let vfs = VfsFeatures::of(m.kernel);
     let number = |key, default| m.number_or(key, default);
     let flag = |key, default| m.flag(key, default);
     let dirty_mib = m.number("metadata_dirty_mib");
@@ -93,8 +93,8 @@ fn options(m: &Mounting<'_>, d: BtrfsOptions) -> BtrfsOptions {
         commit_s: number("commit_s", d.commit_s),
         metadata_dirty_bytes: dirty_mib.map_or(d.metadata_dirty_bytes, |n| n << 20),
         kept_back_percent: number("kept_back_percent", d.kept_back_percent),
-        barrier: Barrier::new(flag("barrier", true), of_kernel.flush_fua),
-        atime: m.atime(of_kernel.atime),
+        barrier: Barrier::new(flag("barrier", true), vfs.flush_fua),
+        atime: m.atime(vfs.atime),
         checksum_cost: (m.cpu_time)(d.checksum_cost),
         change_cost: (m.cpu_time)(d.change_cost),
         ..d

@@ -44,7 +44,8 @@ pub use options::BtrfsOptions;
 
 use crate::mount::Shared;
 use blklab_pagecache::{
-    Config, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+    Config, DirectIo, FileId, FreeSpace, FsError, FsTraits, Host, Mountable, Ops, PageCache, State,
+    WriteControl,
 };
 use blklab_types::TaskId;
 use std::ops::Range;
@@ -53,8 +54,15 @@ pub(crate) use volume::Btrfs;
 /// btrfs as a filesystem.
 pub(crate) type BtrfsFs = Shared<Btrfs>;
 
-impl<H: Host> Ops<H> for BtrfsFs {
+impl Mountable for BtrfsFs {
     type Options = BtrfsOptions;
+
+    fn traits(_options: &BtrfsOptions) -> FsTraits {
+        FsTraits {
+            direct_io: DirectIo::Reads,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(options: BtrfsOptions, config: &Config, state: &mut State) -> Result<BtrfsFs, String> {
         let device = state.next_file();
@@ -64,7 +72,9 @@ impl<H: Host> Ops<H> for BtrfsFs {
             .push(Btrfs::device_file(config.layout.sectors()));
         Ok(Shared::new(volume))
     }
+}
 
+impl<H: Host> Ops<H> for BtrfsFs {
     fn make_root(&self, state: &mut State) {
         self.with(state, |s| s.btrfs_root());
     }
@@ -143,10 +153,6 @@ impl<H: Host> Ops<H> for BtrfsFs {
         end: u64,
     ) -> Result<(), FsError> {
         self.on(cache).btrfs_begin_write(id, end).await
-    }
-
-    async fn buffers_direct_writes(&self, _cache: &PageCache<H>, _id: FileId) -> bool {
-        true
     }
 
     async fn writes_itself(

@@ -23,7 +23,6 @@ pub(crate) const EXT2: Kind<ExtOptions> = Kind {
         DIRECTORY_GROUP_OPTION,
         CREATOR_PID,
     ],
-    charges_write_back: true,
     choose: |m| options(m, false),
     ..Kind::PLAIN
 };
@@ -52,7 +51,6 @@ pub(crate) const EXT3: Kind<ExtOptions> = Kind {
         DIRECTORY_GROUP_OPTION,
         CREATOR_PID,
     ],
-    charges_write_back: true,
     changes: CHANGES,
     choose: |m| options(m, true),
     ..Kind::PLAIN

@@ -46,7 +46,9 @@ pub use options::{ExtFeatures, ExtOptions, JournalPlace};
 use crate::jbd::{Journal, Journalled};
 use crate::mount::{PerFile, Shared};
 use allocation::{Space, Window};
-use blklab_pagecache::{Config, FileId, FreeSpace, FsError, Host, Ops, PageCache, State};
+use blklab_pagecache::{
+    Config, FileId, FreeSpace, FsError, FsTraits, Host, Mountable, Ops, PageCache, State,
+};
 use blklab_types::{BioFlags, PAGE_BYTES, TaskId};
 use directory::Blocks;
 use inodes::Inodes;
@@ -133,8 +135,16 @@ impl Inode {
     }
 }
 
-impl<H: Host> Ops<H> for Ext3 {
+impl Mountable for Ext3 {
     type Options = ExtOptions;
+
+    fn traits(options: &ExtOptions) -> FsTraits {
+        FsTraits {
+            flushes_on_fsync: !options.journal,
+            cgroup_writeback: true,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(options: ExtOptions, config: &Config, state: &mut State) -> Result<Ext3, String> {
         let device = state.next_file();
@@ -142,7 +152,9 @@ impl<H: Host> Ops<H> for Ext3 {
         state.add_device(ext.device_file());
         Ok(Shared::new(ext))
     }
+}
 
+impl<H: Host> Ops<H> for Ext3 {
     fn make_root(&self, state: &mut State) {
         self.with(state, |s| {
             let root = s.root;
@@ -159,10 +171,6 @@ impl<H: Host> Ops<H> for Ext3 {
 
     fn lay_out(&self, state: &mut State, id: FileId, pages: u64) -> bool {
         self.with(state, |s| s.ext_lay_out(id, pages)).is_some()
-    }
-
-    fn flushes_after_fsync(&self) -> bool {
-        !self.volume().options.journal
     }
 
     async fn write_page(

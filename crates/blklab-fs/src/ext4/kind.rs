@@ -49,7 +49,6 @@ pub(crate) const EXT4: Kind<Ext4Options> = Kind {
             "blocks of inodes that are read together",
         ),
     ],
-    charges_write_back: true,
     changes: CHANGES,
     choose: options,
     ..Kind::PLAIN

@@ -42,8 +42,8 @@ use crate::jbd::{Handle, Journal, Journalled};
 use crate::mount::{PerFile, Shared};
 use allocation::Aside;
 use blklab_pagecache::{
-    Config, Extents, File, FileId, FreeSpace, FsError, Host, Ops, PageCache, Slab, State,
-    WriteControl,
+    Config, Extents, File, FileId, FreeSpace, FsError, FsTraits, Host, Mountable, Ops, PageCache,
+    Slab, State, WriteControl,
 };
 use blklab_types::{PAGE_BYTES, TaskId};
 use inode::Inodes;
@@ -146,30 +146,31 @@ impl Ext4 {
     }
 }
 
-impl<H: Host> Ops<H> for Ext4Fs {
+impl Mountable for Ext4Fs {
     type Options = Ext4Options;
+
+    fn traits(options: &Ext4Options) -> FsTraits {
+        FsTraits {
+            submits_before_sleep: true,
+            // Its data never do (fs/ext4/page-io.c, `ext4_io_submit`, 6.2).
+            marks_background: false,
+            large_bios: options.features.large_bios,
+            large_folios: options.features.large_folios,
+            cgroup_writeback: true,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(options: Ext4Options, config: &Config, state: &mut State) -> Result<Ext4Fs, String> {
         let ext4 = Ext4::new(options, config.layout.sectors())?;
         state.add_device(ext4.device_file());
         Ok(Shared::new(ext4))
     }
+}
 
+impl<H: Host> Ops<H> for Ext4Fs {
     fn make_root(&self, state: &mut State) {
         self.with(state, |s| s.ext4_new_root());
-    }
-
-    fn submits_before_sleep(&self) -> bool {
-        true
-    }
-
-    /// Its data never does (fs/ext4/page-io.c, `ext4_io_submit`, 6.2).
-    fn marks_background(&self) -> bool {
-        false
-    }
-
-    fn has_large_folios(&self) -> bool {
-        self.volume().options.features.large_folios
     }
 
     fn start(&self, cache: &PageCache<H>) {
@@ -294,14 +295,6 @@ impl<H: Host> Ops<H> for Ext4Fs {
 
     async fn work(&self, cache: &PageCache<H>, work: u64) {
         self.on(cache).ext4_convert(work).await;
-    }
-
-    fn bio_pages(&self, config: &Config) -> u64 {
-        if self.volume().options.features.large_bios {
-            config.bio_pages
-        } else {
-            1
-        }
     }
 
     async fn writes_itself(

@@ -2,9 +2,9 @@
 //! NILFS2.
 
 use super::NilfsOptions;
-use crate::ext3::ExtFeatures;
 use crate::jbd::Barrier;
 use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, switch};
+use crate::vfs::VfsFeatures;
 use blklab_types::Unit;
 
 /// NILFS2.
@@ -72,7 +72,7 @@ pub(crate) const NILFS2: Kind<NilfsOptions> = Kind {
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>) -> NilfsOptions {
-    let of_kernel = ExtFeatures::of(m.kernel);
+    let vfs = VfsFeatures::of(m.kernel);
     let d = NilfsOptions::default();
     let number = |key, default| m.number_or(key, default);
     let flag = |key, default| m.flag(key, default);
@@ -85,8 +85,8 @@ fn options(m: &Mounting<'_>) -> NilfsOptions {
         cleaning_interval_s: number("cleaning_interval_s", d.cleaning_interval_s),
         segments_per_clean: number("segments_per_clean", d.segments_per_clean),
         protection_s: number("protection_s", d.protection_s),
-        barrier: Barrier::new(flag("barrier", true), of_kernel.flush_fua),
-        atime: m.atime(of_kernel.atime),
+        barrier: Barrier::new(flag("barrier", true), vfs.flush_fua),
+        atime: m.atime(vfs.atime),
         block_cost: (m.cpu_time)(d.block_cost),
         ..d
     }

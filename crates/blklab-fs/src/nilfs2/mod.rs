@@ -38,7 +38,8 @@ pub use options::NilfsOptions;
 
 use crate::mount::{Shared, View};
 use blklab_pagecache::{
-    Config, Extents, File, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+    Config, DirectIo, Extents, File, FileId, FreeSpace, FsError, FsTraits, Host, Mountable, Ops,
+    PageCache, State, WriteControl,
 };
 use blklab_types::{Jiffies, PAGE_BYTES, PAGE_SECTORS, TaskId, Time};
 use constructor::Constructor;
@@ -195,8 +196,15 @@ impl View<'_, Nilfs> {
     }
 }
 
-impl<H: Host> Ops<H> for Nilfs2 {
+impl Mountable for Nilfs2 {
     type Options = NilfsOptions;
+
+    fn traits(_options: &NilfsOptions) -> FsTraits {
+        FsTraits {
+            direct_io: DirectIo::Reads,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(options: NilfsOptions, config: &Config, state: &mut State) -> Result<Nilfs2, String> {
         let mut file = || {
@@ -219,7 +227,9 @@ impl<H: Host> Ops<H> for Nilfs2 {
             meta,
         )?))
     }
+}
 
+impl<H: Host> Ops<H> for Nilfs2 {
     fn make_root(&self, state: &mut State) {
         self.with(state, |s| s.nilfs_root());
     }
@@ -312,10 +322,6 @@ impl<H: Host> Ops<H> for Nilfs2 {
 
     async fn mapped_write(&self, cache: &PageCache<H>, id: FileId, page: u64) {
         self.on(cache).nilfs_mapped_write(id, page).await;
-    }
-
-    async fn buffers_direct_writes(&self, _cache: &PageCache<H>, _id: FileId) -> bool {
-        true
     }
 
     async fn writes_itself(

@@ -39,8 +39,8 @@ pub use options::{NtfsCosts, NtfsOptions};
 
 use crate::mount::{Shared, View};
 use blklab_pagecache::{
-    Config, Extent, Extents, Fd, File, FileId, FreeSpace, FsError, Host, OSync, OpenFile, Ops,
-    PageCache, RaState, State, WriteControl,
+    Config, DirectIo, Extent, Extents, Fd, File, FileId, FreeSpace, FsError, FsTraits, Host,
+    Mountable, OSync, OpenFile, Ops, PageCache, RaState, State, WriteControl,
 };
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS, Time};
 use clusters::{Clusters, OWN_RECORDS, Records};
@@ -240,8 +240,15 @@ impl View<'_, Volume> {
     }
 }
 
-impl<H: Host> Ops<H> for NtfsFs {
+impl Mountable for NtfsFs {
     type Options = NtfsOptions;
+
+    fn traits(_options: &NtfsOptions) -> FsTraits {
+        FsTraits {
+            direct_io: DirectIo::Refused,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(options: NtfsOptions, config: &Config, state: &mut State) -> Result<NtfsFs, String> {
         let device = state.next_file();
@@ -255,14 +262,12 @@ impl<H: Host> Ops<H> for NtfsFs {
             .push(volume.device_open(config.read_ahead_pages()));
         Ok(Shared::new(volume))
     }
+}
 
+impl<H: Host> Ops<H> for NtfsFs {
     fn make_root(&self, state: &mut State) {
         let root = state.root;
         self.with(state, |s| s.volume.set_root(root));
-    }
-
-    fn has_direct_io(&self) -> bool {
-        false
     }
 
     fn extents_of(&self, id: FileId) -> Option<Vec<Extent>> {

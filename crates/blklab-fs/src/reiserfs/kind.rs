@@ -2,9 +2,9 @@
 //! ReiserFS.
 
 use super::{ReiserOptions, Tails};
-use crate::ext3::ExtFeatures;
 use crate::jbd::{Barrier, DataMode};
 use crate::kind::{ATIME, BARRIER, Kind, Mounting, numbers, words};
+use crate::vfs::VfsFeatures;
 use blklab_types::Unit;
 
 /// ReiserFS 3.6.
@@ -41,8 +41,8 @@ pub(crate) const REISERFS: Kind<ReiserOptions> = Kind {
 
 /// The options of a volume.
 fn options(m: &Mounting<'_>) -> ReiserOptions {
-    let features = ExtFeatures::of(m.kernel);
-    let mut o = ReiserOptions::new(features);
+    let vfs = VfsFeatures::of(m.kernel);
+    let mut o = ReiserOptions::new(vfs);
     if m.option("data") == Some("writeback") {
         o.data = DataMode::Writeback;
     }
@@ -51,7 +51,7 @@ fn options(m: &Mounting<'_>) -> ReiserOptions {
         Some("off") => Tails::Off,
         _ => o.tails,
     };
-    o.barrier = Barrier::new(m.flag("barrier", false), features.flush_fua);
+    o.barrier = Barrier::new(m.flag("barrier", false), vfs.flush_fua);
     o.atime = m.atime(o.atime);
     o.max_age_s = m.number_or("max_age_s", o.max_age_s);
     o

@@ -42,7 +42,8 @@ pub use options::{ReiserOptions, Tails};
 
 use crate::mount::{Shared, View};
 use blklab_pagecache::{
-    Config, Extents, File, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+    Config, Extents, File, FileId, FreeSpace, FsError, FsTraits, Host, Mountable, Ops, PageCache,
+    State, WriteControl,
 };
 use blklab_types::PAGE_BYTES;
 use journal::Journal;
@@ -397,8 +398,12 @@ impl View<'_, Volume> {
     }
 }
 
-impl<H: Host> Ops<H> for ReiserFs {
+impl Mountable for ReiserFs {
     type Options = ReiserOptions;
+
+    fn traits(_options: &ReiserOptions) -> FsTraits {
+        FsTraits::GENERIC
+    }
 
     fn mount(
         options: ReiserOptions,
@@ -413,7 +418,9 @@ impl<H: Host> Ops<H> for ReiserFs {
         }
         Ok(Shared::new(volume))
     }
+}
 
+impl<H: Host> Ops<H> for ReiserFs {
     fn make_root(&self, state: &mut State) {
         let root = state.root;
         self.with(state, |s| s.volume.set_root(root));

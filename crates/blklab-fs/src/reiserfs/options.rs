@@ -2,8 +2,8 @@
 //! What can be chosen about a ReiserFS volume, and what the kernel release
 //! decides (fs/reiserfs/super.c, include/linux/reiserfs_fs.h; 2.6.26).
 
-use crate::ext3::ExtFeatures;
 use crate::jbd::{Barrier, DataMode};
+use crate::vfs::VfsFeatures;
 use blklab_pagecache::Atime;
 use blklab_types::{BioFlags, PAGE_BYTES};
 
@@ -65,13 +65,13 @@ pub struct ReiserOptions {
 
 impl ReiserOptions {
     /// The defaults of a release.
-    pub fn new(features: ExtFeatures) -> ReiserOptions {
+    pub fn new(vfs: VfsFeatures) -> ReiserOptions {
         ReiserOptions {
             data: DataMode::Ordered,
             tails: Tails::Small,
             barrier: Barrier::Off,
-            atime: features.atime,
-            sync_commit_block: features.sync_commit_block,
+            atime: vfs.atime,
+            sync_commit_block: vfs.sync_buffers,
             max_age_s: 30,
         }
     }

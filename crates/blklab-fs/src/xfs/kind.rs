@@ -52,7 +52,6 @@ pub(crate) const XFS: Kind<XfsOptions> = Kind {
         ),
         ATIME,
     ],
-    charges_write_back: true,
     changes: CHANGES,
     choose: options,
     notes,

@@ -42,7 +42,8 @@ mod transaction;
 mod volume;
 
 use blklab_pagecache::{
-    Config, FileId, FreeSpace, FsError, Host, Ops, PageCache, State, WriteControl,
+    Config, FileId, FreeSpace, FsError, FsTraits, Host, Mountable, Ops, PageCache, State,
+    WriteControl,
 };
 pub(crate) use kind::XFS;
 pub use layout::default_log_blocks;
@@ -57,8 +58,18 @@ use std::ops::Range;
 /// XFS as a filesystem.
 pub(crate) type Xfs = Shared<Volume>;
 
-impl<H: Host> Ops<H> for Xfs {
+impl Mountable for Xfs {
     type Options = XfsOptions;
+
+    fn traits(options: &XfsOptions) -> FsTraits {
+        FsTraits {
+            // Its own lock is shared by direct I/O.
+            locks_direct_io: false,
+            large_folios: options.features.large_folios,
+            cgroup_writeback: true,
+            ..FsTraits::GENERIC
+        }
+    }
 
     fn mount(options: XfsOptions, config: &Config, state: &mut State) -> Result<Xfs, String> {
         let device = state.next_file();
@@ -67,7 +78,9 @@ impl<H: Host> Ops<H> for Xfs {
         state.add_device(volume.device_file());
         Ok(Shared::new(volume))
     }
+}
 
+impl<H: Host> Ops<H> for Xfs {
     /// The top directory has the first inode.
     fn make_root(&self, state: &mut State) {
         self.volume_mut().numbers[state.root] = Some(0);
@@ -187,15 +200,6 @@ impl<H: Host> Ops<H> for Xfs {
 
     fn end_io(&self, state: &mut State, io: u64, _failed: bool, wake: &mut Vec<TaskId>) {
         self.with(state, |s| s.end_xfs(Io::numbered(io), wake));
-    }
-
-    /// Its own lock is shared by direct I/O.
-    fn locks_direct_io(&self) -> bool {
-        false
-    }
-
-    fn has_large_folios(&self) -> bool {
-        self.volume().options.features.large_folios
     }
 
     async fn write_inode(&self, cache: &PageCache<H>, id: FileId, control: &WriteControl) {

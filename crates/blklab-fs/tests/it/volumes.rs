@@ -7,7 +7,7 @@
 use crate::draw::Draw;
 use crate::machine::{Machine, Served};
 use crate::{DISK, MIB, boot_on, rules_of};
-use blklab_fs::{ExtFeatures, Filesystem, NtfsOptions, ReiserOptions, Tails};
+use blklab_fs::{Filesystem, NtfsOptions, ReiserOptions, Tails, VfsFeatures};
 use blklab_pagecache::{Config, Features, FileId, FsError, Name, PageCache, Runtime};
 use blklab_types::{Op, Span, Time};
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ pub(crate) fn mount(
 }
 
 pub(crate) fn reiserfs(change: impl FnOnce(&mut ReiserOptions)) -> Filesystem {
-    let mut options = ReiserOptions::new(ExtFeatures::of(crate::kernel([2, 6, 26])));
+    let mut options = ReiserOptions::new(VfsFeatures::of(crate::kernel([2, 6, 26])));
     change(&mut options);
     Filesystem::Reiser(options)
 }

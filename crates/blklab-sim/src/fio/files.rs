@@ -128,7 +128,7 @@ pub(crate) fn set_up(
         }));
     }
     create(cache, &mut named, &order, &files, disk_bytes, &plans)?;
-    if !cache.sets_space_aside() {
+    if !cache.traits().sets_space_aside {
         if laid_out > 0 {
             notes.push(format!(
                 "{} MiB of files were laid out before the start, in no time; their data are not \
@@ -166,7 +166,7 @@ fn create(
 ) -> Result<(), Error> {
     // On a filesystem with inodes fio's order counts. Space that is set aside
     // for files to come lies behind the files that are there.
-    let passes: &[Option<bool>] = if cache.sets_space_aside() {
+    let passes: &[Option<bool>] = if cache.traits().sets_space_aside {
         &[Some(true), Some(false)]
     } else {
         &[None]
