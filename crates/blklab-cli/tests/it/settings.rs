@@ -192,7 +192,10 @@ fn a_run_directory_of_an_old_kernel_runs_again() {
 fn the_manual_has_every_setting() {
     let path = root().join("docs/experiments.md");
     let mut text = std::fs::read_to_string(&path).expect("the manual");
-    for (owner, heading) in [("queue", "Of the queue ("), ("machine", "Of the machine (")] {
+    for (owner, heading) in [
+        ("queue", "Settings of the queue ("),
+        ("machine", "Settings of the machine ("),
+    ] {
         let table = blklab::list::settings_table(owner);
         let start = text.find(heading).expect("a heading");
         let start = start + text[start..].find("\n\n| ").expect("a table") + 2;
