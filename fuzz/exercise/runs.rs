@@ -14,7 +14,7 @@ use blklab::{Planner, Sim, Source};
 pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     let planner = Planner::new(Sim::default());
     let catalogue = planner.catalogue();
-    let text = experiment::Tape::new(data).experiment(&catalogue);
+    let text = experiment::Tape::new(data).experiment(catalogue);
     let overrides = Overrides {
         repeat: 1,
         ..Overrides::default()
@@ -22,7 +22,7 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     let no_files = |name: &str| -> Result<(String, String), blklab::Error> {
         unreachable!("{name} is named in {text}")
     };
-    let experiment = blklab::parse("fuzz.toml", Source::Toml, &text, &no_files, &catalogue);
+    let experiment = blklab::parse("fuzz.toml", Source::Toml, &text, &no_files, catalogue);
     let experiment = experiment.map_err(|e| one_line(&e)).ok()?;
     let cells = matrix::expand(&[experiment], &overrides, &planner);
     let plans = match cells.and_then(|cells| matrix::plans(&cells, &overrides, &planner)) {

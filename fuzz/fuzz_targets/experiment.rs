@@ -49,7 +49,12 @@ fn exercise_overrides(e: &Experiment, lines: &str) {
         Err(e) => return one_line(&e),
     };
     let o = &chosen.overrides;
-    let numbers = [o.devices.len(), o.arrays.len(), o.kernels.len(), o.schedulers.len()];
+    let numbers = [
+        o.devices.len(),
+        o.arrays.len(),
+        o.kernels.len(),
+        o.schedulers.len(),
+    ];
     let values = o.settings.iter().map(|s| s.values.len());
     let patches = o.patches.iter().map(Vec::len);
     let factors = numbers.into_iter().chain(values).chain(patches);
@@ -87,20 +92,23 @@ fuzz_target!(|data: &[u8]| {
     if !lines.is_empty() {
         exercise_overrides(&e, lines);
     }
-    if let Err(e) = e.check() {
+    if let Err(e) = e.check(&catalogue()) {
         one_line(&e);
         return;
     }
-    let Ok(written) = e.to_toml("job.fio") else {
+    let Ok(written) = e.to_toml("job.fio", &catalogue()) else {
         // A number that TOML does not have.
         return;
     };
     let again = read(Source::Toml, &written).expect("what was written is an experiment");
-    again.check().expect("and a possible one");
-    assert_eq!(again.to_toml("job.fio").expect("still TOML"), written);
+    again.check(&catalogue()).expect("and a possible one");
     assert_eq!(
-        format!("{:?}", again.queue_facts().ok()),
-        format!("{:?}", e.queue_facts().ok())
+        again.to_toml("job.fio", &catalogue()).expect("still TOML"),
+        written
+    );
+    assert_eq!(
+        format!("{:?}", again.queue_facts(&catalogue()).ok()),
+        format!("{:?}", e.queue_facts(&catalogue()).ok())
     );
     if let (Workload::Processes(a), Workload::Processes(b)) = (&e.workload, &again.workload) {
         assert_eq!(a, b);

@@ -54,16 +54,17 @@ impl Known {
     /// All that is said beside the trace; what is said on the command line counts
     /// last.
     pub(crate) fn new(file: &Path, a: &StackArgs, schedulers: Schedulers) -> Result<Known> {
-        let catalogue = blklab::catalogue_with(schedulers);
+        let planner = targets::planner(schedulers);
+        let catalogue = planner.catalogue();
         let mut run = None;
         let mut context = Context::default();
         if !is_trace(file) {
-            let experiment = RunDir::open(file, &catalogue)?.experiment;
-            context = blklab::why::context_of(&experiment)?;
+            let experiment = RunDir::open(file, catalogue)?.experiment;
+            context = blklab::why::context_of(&experiment, catalogue)?;
             run = Some(experiment);
         }
         for path in &a.context {
-            context.add(blklab::why::context_at(path, &catalogue)?);
+            context.add(blklab::why::context_at(path, catalogue)?);
         }
         if let Some(kernel) = &a.kernel
             && context.set("kernel", kernel).is_err()
@@ -92,19 +93,20 @@ impl Known {
             run,
             is_made: false,
             schedulers,
-            planner: targets::planner(schedulers),
+            planner,
         })
     }
 
     /// All that an experiment says that runs first.
     pub(crate) fn of_experiment(e: Experiment, schedulers: Schedulers) -> Result<Known> {
+        let planner = targets::planner(schedulers);
         Ok(Known {
-            context: blklab::why::context_of(&e)?,
+            context: blklab::why::context_of(&e, planner.catalogue())?,
             tries: false,
             run: Some(e),
             is_made: true,
             schedulers,
-            planner: targets::planner(schedulers),
+            planner,
         })
     }
 

@@ -94,7 +94,7 @@ pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experime
         ..Stack::default()
     };
     let chosen = stack.chosen()?;
-    let file = blklab::load(&a.file, &planner.catalogue())?;
+    let file = blklab::load(&a.file, planner.catalogue())?;
     let cells = matrix::expand(from_ref(&file), &chosen.overrides, &planner);
     let mut cells = cells.map_err(|err| chosen.told(err))?;
     let names: Vec<String> = cells.iter().map(Cell::name_in_file).collect();

@@ -67,7 +67,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let planner = targets::planner(schedulers);
     let repeat = Repeat::parse(&a.repeat)
         .map_err(|err| err.in_file(&format!("--repeat {}", blklab::shown(&a.repeat))))?;
-    let (experiments, chosen) = read(a, &repeat, &planner.catalogue())?;
+    let (experiments, chosen) = read(a, &repeat, planner.catalogue())?;
     let overrides = &chosen.overrides;
     let cells =
         matrix::expand(&experiments, overrides, &planner).map_err(|err| chosen.told(err))?;
@@ -164,7 +164,7 @@ fn repeated(a: &RunArgs, trace: &Path, catalogue: &Catalogue) -> Result<Experime
         } else {
             blklab::one_line(&id)
         };
-        return Ok(Experiment::new(&id, workload, catalogue));
+        return Ok(Experiment::new(&id, workload));
     }
     let dir = RunDir::open(trace, catalogue)?;
     dir.check_events()?;

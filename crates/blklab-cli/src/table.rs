@@ -62,9 +62,9 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
         };
         about.push(format!("{array}{}", e.device));
     }
-    let depth = e.queue_depth()?;
-    let mut others = pairs.iter().map(|(c, _)| c.experiment.queue_depth());
-    if others.all(|d| d.is_ok_and(|d| d == depth)) {
+    let depth = pairs[0].1.facts.queue_depth();
+    let mut others = pairs.iter().map(|(_, run)| run.facts.queue_depth());
+    if let Some(depth) = depth.filter(|_| others.all(|d| d == depth)) {
         about.push(format!("queue depth {depth}"));
     }
     let runs = 1 + pairs.iter().map(|(c, _)| c.repetition).max().unwrap_or(0);

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use blklab::matrix;
 use blklab::scheduler::Schedulers;
 use blklab::workload::{Limits, Line};
-use blklab::{Catalogue, Experiment, Planner, Site, targets};
+use blklab::{Experiment, Planner, Site, targets};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outcome> {
     let planner = targets::planner(schedulers);
-    let (e, site) = experiment(a, &planner.catalogue(), &planner)?;
+    let (e, site) = experiment(a, &planner)?;
     let jobs = blklab::workload::jobs(&planner, &e, &site)?;
     for note in blklab::workload::notes(&e, &jobs, &site)? {
         writeln!(std::io::stderr(), "note: {note}")?;
@@ -59,11 +59,7 @@ pub(crate) fn workload(a: &WorkloadArgs, schedulers: Schedulers) -> Result<Outco
 
 /// The experiment whose jobs are listed, the first that the file compares, and what
 /// they find.
-fn experiment(
-    a: &WorkloadArgs,
-    catalogue: &Catalogue,
-    planner: &Planner,
-) -> Result<(Experiment, Site)> {
+fn experiment(a: &WorkloadArgs, planner: &Planner) -> Result<(Experiment, Site)> {
     let stack = Stack {
         kernel: a.kernel.as_slice(),
         device: a.device.as_slice(),
@@ -88,7 +84,7 @@ fn experiment(
     if let Some(option) = several.chain(chosen.varied()).next() {
         bail!("{option}: one value; workload lists the jobs of one experiment");
     }
-    let loaded = blklab::load(&a.file, catalogue)?;
+    let loaded = blklab::load(&a.file, planner.catalogue())?;
     let cells = matrix::expand(&[loaded], overrides, planner).map_err(|err| chosen.told(err))?;
     let first = cells.into_iter().next();
     let first = first.expect("an experiment makes at least one cell");

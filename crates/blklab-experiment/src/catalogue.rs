@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an experiment chooses from: names, what can be set of them, and what
-//! follows from a choice. An experiment links no model; whoever has them says so.
+//! follows from a choice. An experiment names models; who has them says what they are.
 
 use crate::settings::Setting;
-use crate::{DeviceSpec, Experiment, QueueFacts};
+use crate::{Catalogue, DeviceSpec, Experiment, QueueFacts};
 use blklab_kernel::{KernelVersion, Tunable};
 use blklab_types::{Error, no_such};
 use std::fmt;
@@ -55,10 +55,6 @@ pub trait Models: Send + Sync {
     fn disk_sectors(&self, e: &Experiment) -> Result<Option<u64>, Error>;
 }
 
-/// The models that an experiment chooses from. Clones are the same.
-#[derive(Clone)]
-pub struct Catalogue(Arc<dyn Models>);
-
 impl Catalogue {
     /// A catalogue of models.
     pub fn new(models: impl Models + 'static) -> Catalogue {
@@ -100,15 +96,6 @@ impl Deref for Catalogue {
 
     fn deref(&self) -> &(dyn Models + 'static) {
         &*self.0
-    }
-}
-
-impl PartialEq for Catalogue {
-    /// By the names of what can be added to them: schedulers.
-    fn eq(&self, other: &Catalogue) -> bool {
-        let names =
-            |c: &Catalogue| -> Vec<&str> { c.schedulers().iter().map(|s| s.name).collect() };
-        names(self) == names(other)
     }
 }
 

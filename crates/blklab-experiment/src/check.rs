@@ -3,7 +3,7 @@
 
 use crate::choose::DEFAULT_KERNEL;
 use crate::settings;
-use crate::{Absent, Experiment, Workload};
+use crate::{Absent, Catalogue, Experiment, Workload};
 use blklab_kernel::{Evidence, Tunables};
 use blklab_types::Error;
 use blklab_types::shown;
@@ -12,7 +12,7 @@ use blklab_workload::Process;
 impl Experiment {
     /// What a reader of the result should know: how it was made, what the
     /// kernel makes of values out of range, and patches that are not certain.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn notes(&self, catalogue: &Catalogue) -> Vec<String> {
         let mut notes = self.remarks.clone();
         let idle = settings::all().filter(|s| !s.matters() && s.stored(self).is_some());
         notes.extend(self.kernel.mainline_note());
@@ -36,7 +36,7 @@ impl Experiment {
             let said = left_out.into_iter().filter(|text| !text.is_empty());
             notes.extend(said.map(str::to_owned));
         }
-        if let Ok(scheduler) = self.catalogue.scheduler(&self.scheduler, self.kernel) {
+        if let Ok(scheduler) = catalogue.scheduler(&self.scheduler, self.kernel) {
             let mut written = Tunables::defaults(scheduler.tunables, self.kernel);
             for (name, value) in &self.tunables {
                 if let Ok(stored) = written.set(name, *value)
@@ -83,8 +83,8 @@ impl Experiment {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), Error> {
-        self.check_on(|| self.catalogue.disk_sectors(self))
+    pub fn check(&self, catalogue: &Catalogue) -> Result<(), Error> {
+        self.check_on(catalogue, || catalogue.disk_sectors(self))
     }
 
     /// The same, on a disk whose size somebody else knows: it is asked when all
@@ -94,6 +94,7 @@ impl Experiment {
     /// The first thing that is wrong.
     pub fn check_on(
         &self,
+        catalogue: &Catalogue,
         capacity_sectors: impl FnOnce() -> Result<Option<u64>, Error>,
     ) -> Result<(), Error> {
         for (key, text) in [("id", &self.id), ("title", &self.title)] {
@@ -126,9 +127,10 @@ impl Experiment {
             );
             return Err(Error::new(what).about(format!("{table}.{name}")));
         }
-        self.settings().iter().try_for_each(|s| s.check(self))?;
-        self.scheduler()?;
-        let facts = self.queue_facts()?;
+        let settings = self.settings(catalogue);
+        settings.iter().try_for_each(|s| s.check(self))?;
+        self.scheduler(catalogue)?;
+        let facts = self.queue_facts(catalogue)?;
         self.patches()?;
         let disk = capacity_sectors()?;
         self.check_partition(disk)?;

@@ -3,8 +3,8 @@
 
 use crate::settings::Home;
 use crate::{
-    Catalogue, DeviceSpec, Experiment, FilesystemSpec, QueueFacts, QueueSettings, SchedulerChoice,
-    Variant, Vm, Workload,
+    Catalogue, DeviceSpec, Experiment, Facts, FilesystemSpec, QueueFacts, QueueSettings,
+    SchedulerChoice, Variant, Vm, Workload,
 };
 use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Patches, Tunables, default_scheduler};
@@ -22,7 +22,7 @@ pub(crate) const MEASURED_KERNEL: KernelVersion = KernelVersion::new(6, 1);
 impl Experiment {
     /// An experiment with defaults for everything but the workload: the newest
     /// kernel with its default scheduler, a 7200 rpm SATA disk.
-    pub fn new(id: &str, workload: Workload, catalogue: &Catalogue) -> Experiment {
+    pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
             file: String::new(),
             id: id.to_owned(),
@@ -50,7 +50,6 @@ impl Experiment {
             published: Vec::new(),
             variants: Vec::new(),
             remarks: Vec::new(),
-            catalogue: catalogue.clone(),
         }
     }
 
@@ -64,10 +63,10 @@ impl Experiment {
             return Err(Error::new(no_such("scenario", name, &names)).about("scenario.name"));
         };
         let spec = scenario.spec();
-        let mut e = Experiment::new(name, Workload::Scenario(scenario), catalogue);
+        let mut e = Experiment::new(name, Workload::Scenario(scenario));
         spec.summary.clone_into(&mut e.title);
-        e.choose_kernel(spec.kernel.parse()?);
-        e.set("fio", spec.fio)?;
+        e.choose_kernel(spec.kernel.parse()?, catalogue);
+        e.set("fio", spec.fio, catalogue)?;
         Ok(e)
     }
 
@@ -75,26 +74,26 @@ impl Experiment {
     ///
     /// # Errors
     /// If a setting of it is not possible.
-    pub fn with_variant(&self, v: &Variant) -> Result<Experiment, Error> {
+    pub fn with_variant(&self, v: &Variant, catalogue: &Catalogue) -> Result<Experiment, Error> {
         let mut e = self.clone();
         e.variants.clear();
         if let Some(kernel) = v.kernel {
-            e.choose_kernel(kernel);
+            e.choose_kernel(kernel, catalogue);
         }
         if let Some(scheduler) = &v.scheduler {
-            e.choose_scheduler(scheduler)?;
+            e.choose_scheduler(scheduler, catalogue)?;
         }
         e.patches.extend(v.patches.iter().cloned());
         for (key, value) in &v.settings {
-            e.set(key, value)?;
+            e.set(key, value, catalogue)?;
         }
         Ok(e)
     }
 
     /// Another kernel, and its default scheduler unless one was chosen.
-    pub fn choose_kernel(&mut self, v: KernelVersion) {
+    pub fn choose_kernel(&mut self, v: KernelVersion, catalogue: &Catalogue) {
         self.kernel = v;
-        self.default_scheduler();
+        self.default_scheduler(catalogue);
     }
 
     /// Another device; on some the kernel uses another default scheduler.
@@ -104,12 +103,16 @@ impl Experiment {
     ///
     /// # Errors
     /// If one of those has a value that it does not take.
-    pub fn choose_device(&mut self, device: DeviceSpec) -> Result<(), Error> {
+    pub fn choose_device(
+        &mut self,
+        device: DeviceSpec,
+        catalogue: &Catalogue,
+    ) -> Result<(), Error> {
         let mut params = device.params;
         for setting in Home::Driver.settings() {
             let is_it = |(key, _): &(String, String)| key == setting.name();
             if let Some((_, value)) = params.iter().find(|p| is_it(p)) {
-                setting.set_in_file(self, value)?;
+                setting.set_in_file(self, value, catalogue)?;
                 params.retain(|p| !is_it(p));
             }
         }
@@ -117,13 +120,13 @@ impl Experiment {
             name: device.name,
             params,
         };
-        self.default_scheduler();
+        self.default_scheduler(catalogue);
         Ok(())
     }
 
-    pub(crate) fn default_scheduler(&mut self) {
+    pub(crate) fn default_scheduler(&mut self, catalogue: &Catalogue) {
         if !self.scheduler_chosen {
-            let hw_queues = self.catalogue.hw_queues(&self.device);
+            let hw_queues = catalogue.hw_queues(&self.device);
             default_scheduler(self.kernel, hw_queues).clone_into(&mut self.scheduler);
         }
     }
@@ -133,8 +136,8 @@ impl Experiment {
     ///
     /// # Errors
     /// If the kernel does not have it.
-    pub fn choose_scheduler(&mut self, name: &str) -> Result<(), Error> {
-        let scheduler = self.catalogue.scheduler(name, self.kernel)?;
+    pub fn choose_scheduler(&mut self, name: &str, catalogue: &Catalogue) -> Result<(), Error> {
+        let scheduler = catalogue.scheduler(name, self.kernel)?;
         name.clone_into(&mut self.scheduler);
         self.scheduler_chosen = true;
         let known = Tunables::defaults(scheduler.tunables, self.kernel);
@@ -147,8 +150,8 @@ impl Experiment {
     ///
     /// # Errors
     /// If the kernel has no such scheduler, or it no such tunable.
-    pub fn scheduler(&self) -> Result<(SchedulerChoice, Tunables), Error> {
-        let scheduler = self.catalogue.scheduler(&self.scheduler, self.kernel)?;
+    pub fn scheduler(&self, catalogue: &Catalogue) -> Result<(SchedulerChoice, Tunables), Error> {
+        let scheduler = catalogue.scheduler(&self.scheduler, self.kernel)?;
         let mut tunables = Tunables::defaults(scheduler.tunables, self.kernel);
         for (name, value) in &self.tunables {
             tunables.set(name, *value)?;
@@ -179,10 +182,10 @@ impl Experiment {
     ///
     /// # Errors
     /// If there is no such device, or it cannot have these parameters.
-    pub fn queue_depth(&self) -> Result<u32, Error> {
+    pub fn queue_depth(&self, catalogue: &Catalogue) -> Result<u32, Error> {
         match self.queue.queue_depth {
             Some(depth) => Ok(depth),
-            None => Ok(self.queue_facts()?.queue_depth),
+            None => Ok(self.queue_facts(catalogue)?.queue_depth),
         }
     }
 
@@ -190,7 +193,16 @@ impl Experiment {
     ///
     /// # Errors
     /// If there is no such device, or it cannot have these parameters.
-    pub fn queue_facts(&self) -> Result<QueueFacts, Error> {
-        self.catalogue.queue_facts(self)
+    pub fn queue_facts(&self, catalogue: &Catalogue) -> Result<QueueFacts, Error> {
+        catalogue.queue_facts(self)
+    }
+
+    /// What a reader of its result asks of the models that it chose.
+    pub fn facts(&self, catalogue: &Catalogue) -> Facts {
+        let known = catalogue.scheduler(&self.scheduler, self.kernel);
+        Facts {
+            queue: self.queue_facts(catalogue).ok(),
+            sched_cost: self.sched_cost(known.map_or(0, |s| s.cost_ns)),
+        }
     }
 }

@@ -112,8 +112,8 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`FilesystemSpec::new`].
-    pub fn choose_filesystem(&mut self, text: &str) -> Result<(), Error> {
-        self.filesystem = FilesystemSpec::parse(text, &self.catalogue)?;
+    pub fn choose_filesystem(&mut self, text: &str, catalogue: &Catalogue) -> Result<(), Error> {
+        self.filesystem = FilesystemSpec::parse(text, catalogue)?;
         Ok(())
     }
 }

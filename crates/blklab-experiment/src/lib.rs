@@ -4,8 +4,9 @@
 //! [`load()`] reads an experiment file (TOML, or JSON with the same keys) or a
 //! fio job file; [`Experiment::set`] applies one `KEY=VALUE`;
 //! [`Experiment::check`] refuses what cannot be run. After that a run cannot
-//! fail for a reason that lies in its input. What there is to choose from, whoever
-//! has the models says in a [`Catalogue`]: an experiment names none of them.
+//! fail for a reason that lies in its input. An experiment names models and holds none:
+//! what there is to choose from, and what follows from a choice, stands in a
+//! [`Catalogue`], which the methods take that need it.
 
 mod catalogue;
 mod cgroup;
@@ -27,14 +28,14 @@ pub mod settings;
 mod source;
 mod trace;
 
-pub use catalogue::{Catalogue, Models, SchedulerChoice};
+pub use catalogue::{Models, SchedulerChoice};
 
 pub use filesystem::FilesystemSpec;
 pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
 pub use load::{FORMAT, load, load_device, parse};
 pub use md::MdSpec;
-pub use parts::{DeviceSpec, Published, QueueFacts, Variant};
+pub use parts::{DeviceSpec, Facts, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
 pub use source::Source;
 pub use trace::{Placement, Timing, TraceSpec};
@@ -44,6 +45,7 @@ use blklab_kernel::KernelVersion;
 use blklab_types::Hz;
 use blklab_workload::Process;
 use blklab_workload::scenario::Scenario;
+use std::sync::Arc;
 
 /// What issues the I/O.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +114,8 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// What a reader of the result should know about how it was made.
     pub remarks: Vec<String>,
-    /// The models that it chooses from.
-    pub catalogue: Catalogue,
 }
+
+/// The models that experiments choose from. Clones are the same.
+#[derive(Clone)]
+pub struct Catalogue(Arc<dyn Models>);

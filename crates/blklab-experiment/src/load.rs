@@ -19,7 +19,7 @@ use std::path::Path;
 pub fn load(path: &Path, catalogue: &Catalogue) -> Result<Experiment, Error> {
     if path == Path::new("-") {
         let text = read_given(path).map_err(|e| e.in_file("standard input"))?;
-        return Ok(job_file("stdin", "standard input", text, catalogue));
+        return Ok(job_file("stdin", "standard input", text));
     }
     let shown = path.display().to_string();
     if !path.exists()
@@ -54,7 +54,7 @@ pub fn parse(
         .file_stem()
         .map_or(name, |s| s.to_str().unwrap_or(name));
     let raw: RawExperiment = match source {
-        Source::Fio => return Ok(job_file(stem, name, text.to_owned(), catalogue)),
+        Source::Fio => return Ok(job_file(stem, name, text.to_owned())),
         _ if text.trim().is_empty() => {
             return Err(Error::new(
                 "the file is empty; an experiment has a workload: 'processes', 'job' or 'job_file'",
@@ -122,14 +122,14 @@ fn other_format(format: u32) -> Error {
     Error::new(what).about("format")
 }
 
-fn job_file(id: &str, name: &str, text: String, catalogue: &Catalogue) -> Experiment {
+fn job_file(id: &str, name: &str, text: String) -> Experiment {
     let workload = Workload::Fio {
         name: name.to_owned(),
         text,
     };
     Experiment {
         file: name.to_owned(),
-        ..Experiment::new(id, workload, catalogue)
+        ..Experiment::new(id, workload)
     }
 }
 

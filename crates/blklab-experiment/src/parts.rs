@@ -3,6 +3,7 @@
 
 use crate::Experiment;
 use blklab_kernel::KernelVersion;
+use blklab_types::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -54,9 +55,9 @@ pub struct Published {
 }
 
 impl Published {
-    /// Whether it is about this experiment.
-    pub fn fits(&self, e: &Experiment) -> bool {
-        let depth = e.queue_depth().ok();
+    /// Whether it is about this experiment, whose driver hands so many commands to the
+    /// device at most.
+    pub fn fits(&self, e: &Experiment, queue_depth: Option<u32>) -> bool {
         let sorted = |names: &[String]| {
             let mut names = names.to_vec();
             names.sort_unstable();
@@ -65,7 +66,7 @@ impl Published {
         };
         sorted(&self.patches) == sorted(&e.patches)
             && self.scheduler.as_ref().is_none_or(|s| *s == e.scheduler)
-            && self.queue_depth.is_none_or(|d| depth == Some(d))
+            && self.queue_depth.is_none_or(|d| queue_depth == Some(d))
     }
 }
 
@@ -106,4 +107,22 @@ pub struct QueueFacts {
     pub bio_max_sectors: u32,
     /// `queue/discard_max_bytes`; 0: there are no discards.
     pub discard_max_bytes: u64,
+}
+
+/// What an experiment comes to with the models that it chose, as far as a reader of its
+/// result asks: an experiment itself names models and knows nothing of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// What its queue shows; none if there is no such device.
+    pub queue: Option<QueueFacts>,
+    /// Processor time of a request that its scheduler adds.
+    pub sched_cost: Span,
+}
+
+impl Facts {
+    /// Commands that the driver hands to the device at most.
+    pub fn queue_depth(&self) -> Option<u32> {
+        self.queue.map(|q| q.queue_depth)
+    }
 }

@@ -312,17 +312,17 @@ impl RawExperiment {
                 id: id.to_owned(),
                 ..e
             },
-            None => Experiment::new(id, workload, catalogue),
+            None => Experiment::new(id, workload),
         };
         e.file = name.to_owned();
         if !self.title.is_empty() || !is_scenario {
             e.title = self.title;
         }
         match &self.kernel {
-            Some(v) => e.choose_kernel(v.parse()?),
+            Some(v) => e.choose_kernel(v.parse()?, catalogue),
             None if is_scenario => {}
-            None if is_measured => e.choose_kernel(MEASURED_KERNEL),
-            None => e.choose_kernel(DEFAULT_KERNEL),
+            None if is_measured => e.choose_kernel(MEASURED_KERNEL, catalogue),
+            None => e.choose_kernel(DEFAULT_KERNEL, catalogue),
         }
         if let Some(scheduler) = scheduler {
             e.scheduler = scheduler;
@@ -331,18 +331,18 @@ impl RawExperiment {
         e.tunables = tunables;
         e.patches = self.patches;
         if let Some(target) = &self.target {
-            e.set("target", target)?;
+            e.set("target", target, catalogue)?;
         }
         if let Some(hz) = self.hz {
-            e.set("hz", &hz.to_string())?;
+            e.set("hz", &hz.to_string(), catalogue)?;
         }
         if let Some(fio) = self.fio {
-            e.set("fio", &fio.text())?;
+            e.set("fio", &fio.text(), catalogue)?;
         }
         e.seed = self.seed.unwrap_or(0);
-        read_settings(&mut e, Home::Queue, &self.queue)?;
+        read_settings(&mut e, Home::Queue, &self.queue, catalogue)?;
         if let Some(table) = self.device {
-            resolve_device(&mut e, table)?;
+            resolve_device(&mut e, table, catalogue)?;
         }
         if let Some(md) = self.md {
             let members = md.members.unwrap_or(2);
@@ -351,7 +351,7 @@ impl RawExperiment {
         if let Some(filesystem) = filesystem {
             e.filesystem = filesystem;
         }
-        read_settings(&mut e, Home::Machine, &self.vm)?;
+        read_settings(&mut e, Home::Machine, &self.vm, catalogue)?;
         for (name, table) in self.cgroup {
             let mut files = Vec::new();
             for (file, text) in table {
@@ -392,7 +392,12 @@ impl RawVariant {
 }
 
 /// Reads a table of settings.
-fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), Error> {
+fn read_settings(
+    e: &mut Experiment,
+    home: Home,
+    table: &Table,
+    catalogue: &Catalogue,
+) -> Result<(), Error> {
     let name = home.table();
     for (key, value) in table {
         let place = format!("{name}.{key}");
@@ -401,7 +406,8 @@ fn read_settings(e: &mut Experiment, home: Home, table: &Table) -> Result<(), Er
             ..err
         };
         if let Some(row) = home.settings().find(|s| s.name() == key) {
-            row.set_in_file(e, &value.text()).map_err(about)?;
+            row.set_in_file(e, &value.text(), catalogue)
+                .map_err(about)?;
         } else if let Some(row) = home.settings().find(|s| s.fine_name() == Some(key)) {
             if table.contains_key(row.name()) {
                 let what = format!("{name}: give {key} or {}, not both", row.name());
@@ -463,9 +469,9 @@ fn resolve_scenario(mut table: Table, catalogue: &Catalogue) -> Result<Experimen
     Ok(e)
 }
 
-fn resolve_device(e: &mut Experiment, table: Table) -> Result<(), Error> {
-    let device = device_spec(table, &e.file, &e.catalogue)?;
-    e.choose_device(device)
+fn resolve_device(e: &mut Experiment, table: Table, catalogue: &Catalogue) -> Result<(), Error> {
+    let device = device_spec(table, &e.file, catalogue)?;
+    e.choose_device(device, catalogue)
 }
 
 /// The keys of a file that describes a device.

@@ -2,7 +2,7 @@
 //! Experiments written as files, with every default spelled out.
 
 use crate::settings::Home;
-use crate::{Experiment, FilesystemSpec, Workload};
+use crate::{Catalogue, Experiment, FilesystemSpec, Workload};
 use blklab_types::Error;
 use serde_json::{Map, Value, json};
 
@@ -13,14 +13,15 @@ impl Experiment {
     ///
     /// # Errors
     /// If a number is larger than TOML has.
-    pub fn to_toml(&self, job_file: &str) -> Result<String, Error> {
+    pub fn to_toml(&self, job_file: &str, catalogue: &Catalogue) -> Result<String, Error> {
+        let settings_of = |home: Home| self.settings_of(home, catalogue);
         let mut top = Map::new();
         top.insert("format".into(), json!(crate::FORMAT));
         top.insert("id".into(), json!(self.id));
         top.insert("title".into(), json!(self.title));
         top.insert("kernel".into(), json!(self.kernel.to_string()));
         top.insert("scheduler".into(), json!(self.scheduler));
-        top.extend(self.settings_of(Home::Top));
+        top.extend(settings_of(Home::Top));
         // A table below says more.
         top.remove("filesystem");
         top.insert("patches".into(), json!(self.patches));
@@ -30,10 +31,10 @@ impl Experiment {
                 top.insert("sections".into(), json!(self.sections));
             }
         }
-        let tunables = self.settings_of(Home::Scheduler);
+        let tunables = settings_of(Home::Scheduler);
         top.insert("tunables".into(), Value::Object(tunables));
-        top.insert("queue".into(), Value::Object(self.settings_of(Home::Queue)));
-        top.insert("device".into(), self.device_value());
+        top.insert("queue".into(), Value::Object(settings_of(Home::Queue)));
+        top.insert("device".into(), self.device_value(catalogue));
         if let Some(md) = &self.md {
             top.insert(
                 "md".into(),
@@ -45,9 +46,9 @@ impl Experiment {
             );
         }
         if self.filesystem != FilesystemSpec::default() {
-            top.insert("filesystem".into(), self.filesystem_value());
+            top.insert("filesystem".into(), self.filesystem_value(catalogue));
         }
-        top.insert("vm".into(), Value::Object(self.settings_of(Home::Machine)));
+        top.insert("vm".into(), Value::Object(settings_of(Home::Machine)));
         if !self.cgroups.is_empty() {
             top.insert("cgroup".into(), self.cgroups_value());
         }
@@ -63,7 +64,9 @@ impl Experiment {
         if let Workload::Processes(p) = &self.workload {
             top.insert("processes".into(), json!(p));
         }
-        let published: Vec<_> = self.published.iter().filter(|p| p.fits(self)).collect();
+        let depth = self.queue_depth(catalogue).ok();
+        let published = self.published.iter().filter(|p| p.fits(self, depth));
+        let published: Vec<_> = published.collect();
         if !published.is_empty() {
             top.insert("published".into(), json!(published));
         }
@@ -73,26 +76,26 @@ impl Experiment {
     }
 
     /// Settings by name, as files have them.
-    fn settings_of(&self, home: Home) -> Map<String, Value> {
-        let rows = self.rows(home);
-        let saved = rows.iter().filter_map(|row| row.saved(self));
+    fn settings_of(&self, home: Home, catalogue: &Catalogue) -> Map<String, Value> {
+        let rows = self.rows(home, catalogue);
+        let saved = rows.iter().filter_map(|row| row.saved(self, catalogue));
         saved
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
     }
 
-    fn device_value(&self) -> Value {
+    fn device_value(&self, catalogue: &Catalogue) -> Value {
         let mut d = Map::new();
         d.insert("name".into(), json!(self.device.name));
-        d.extend(self.settings_of(Home::Driver));
-        d.extend(self.settings_of(Home::Device));
+        d.extend(self.settings_of(Home::Driver, catalogue));
+        d.extend(self.settings_of(Home::Device, catalogue));
         Value::Object(d)
     }
 
-    fn filesystem_value(&self) -> Value {
+    fn filesystem_value(&self, catalogue: &Catalogue) -> Value {
         let mut f = Map::new();
         f.insert("name".into(), json!(self.filesystem.name));
-        f.extend(self.settings_of(Home::Filesystem));
+        f.extend(self.settings_of(Home::Filesystem, catalogue));
         Value::Object(f)
     }
 

@@ -2,7 +2,7 @@
 //! `KEY=VALUE`: who takes the key, and what is said where nobody does.
 
 use crate::settings::{self, Home, Setting};
-use crate::{Absent, Experiment, Workload};
+use crate::{Absent, Catalogue, Experiment, Workload};
 use blklab_kernel::existence;
 use blklab_types::{Error, ErrorKind, choices, nearest_name, no_such, shown};
 
@@ -13,7 +13,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If nothing has that name, or the value is not possible.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+    pub fn set(&mut self, key: &str, value: &str, catalogue: &Catalogue) -> Result<(), Error> {
         if let Some(rest) = key.strip_prefix("cgroup.") {
             return self.set_cgroup(rest, value);
         }
@@ -22,9 +22,9 @@ impl Experiment {
         {
             return s.set(key, value).map_err(|e| e.about(key));
         }
-        match self.setting(key)? {
-            Some(row) => row.set(self, value),
-            None => Err(self.unknown_key(key)),
+        match self.setting(key, catalogue)? {
+            Some(row) => row.set(self, value, catalogue),
+            None => Err(self.unknown_key(key, catalogue)),
         }
     }
 
@@ -33,7 +33,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If the kernel has no such scheduler, or there is no such parameter or option.
-    fn setting(&self, key: &str) -> Result<Option<Setting>, Error> {
+    fn setting(&self, key: &str, catalogue: &Catalogue) -> Result<Option<Setting>, Error> {
         if let Some(row) = settings::find(key) {
             return Ok(Some(row.clone()));
         }
@@ -45,7 +45,7 @@ impl Experiment {
             let Some(name) = key.strip_prefix(prefix).and_then(|k| k.strip_prefix('.')) else {
                 continue;
             };
-            let mut rows = self.rows(home);
+            let mut rows = self.rows(home, catalogue);
             if home == Home::Device {
                 rows.extend(Home::Driver.settings().cloned());
             }
@@ -55,21 +55,21 @@ impl Experiment {
             let found = found.ok_or_else(|| Error::new(refused).about(key))?;
             return Ok(Some(found));
         }
-        self.catalogue.scheduler(&self.scheduler, self.kernel)?;
-        let tunables = self.rows(Home::Scheduler).into_iter();
+        catalogue.scheduler(&self.scheduler, self.kernel)?;
+        let tunables = self.rows(Home::Scheduler, catalogue).into_iter();
         let is_it = |row: &Setting| row.is_called(key) && row.row_in(self.kernel).is_some();
         Ok(tunables.into_iter().find(is_it))
     }
 
     /// Whether [`Experiment::set`] knows the key for this kernel and scheduler.
-    pub fn can_set(&self, key: &str) -> bool {
+    pub fn can_set(&self, key: &str, catalogue: &Catalogue) -> bool {
         if let Some(rest) = key.strip_prefix("cgroup.") {
             return self.can_set_cgroup(rest);
         }
         if self.has_parameter(key) {
             return true;
         }
-        let row = self.setting(key).ok().flatten();
+        let row = self.setting(key, catalogue).ok().flatten();
         row.is_some_and(|row| row.row_in(self.kernel).is_some())
     }
 
@@ -115,8 +115,8 @@ impl Experiment {
         matches!(&self.workload, Workload::Scenario(s) if s.has(key))
     }
 
-    fn unknown_key(&self, key: &str) -> Error {
-        let tunables = self.rows(Home::Scheduler);
+    fn unknown_key(&self, key: &str, catalogue: &Catalogue) -> Error {
+        let tunables = self.rows(Home::Scheduler, catalogue);
         let in_kernel = |row: &&Setting| row.row_in(self.kernel).is_some();
         let own: Vec<&str> = tunables
             .iter()
@@ -130,7 +130,7 @@ impl Experiment {
         };
         let own_names = tunables.iter().map(Setting::name);
         let all = own_names.chain(settings::all().map(Setting::name));
-        let schedulers = self.catalogue.schedulers();
+        let schedulers = catalogue.schedulers();
         let owner = schedulers
             .iter()
             .find(|s| s.tunables.iter().any(|t| t.name == key));

@@ -393,7 +393,8 @@ impl ReEnactment {
         }
         self.follow(Time::MAX);
         let e = &self.stack.experiment;
-        let words = Words::new(e, self.replay.depth_of_requests());
+        let catalogue = blklab_sim::catalogue_with(self.stack.schedulers);
+        let words = Words::new(e, &catalogue, self.replay.depth_of_requests());
         let agreement = self.compare.finish();
         let is_good = agreement.is_good();
         let nr_explained = if is_good {

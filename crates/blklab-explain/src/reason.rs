@@ -2,7 +2,7 @@
 //! What a request waited for, in words.
 
 use blklab_block::SleepsFor;
-use blklab_experiment::Experiment;
+use blklab_experiment::{Catalogue, Experiment};
 use blklab_trace::truth::Why;
 use blklab_types::Pid;
 use serde::Serialize;
@@ -87,15 +87,15 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    pub(crate) fn new(e: &Experiment, nr_requests: u32) -> Words {
-        let tunables = e.scheduler().map(|(_, t)| t).ok();
+    pub(crate) fn new(e: &Experiment, catalogue: &Catalogue, nr_requests: u32) -> Words {
+        let tunables = e.scheduler(catalogue).map(|(_, t)| t).ok();
         let values = tunables
             .iter()
             .flat_map(|t| t.names().map(|n| (n, t.get(n))));
         Words {
             scheduler: e.scheduler.clone(),
             tunables: values.collect(),
-            depth: e.queue_depth().unwrap_or_default(),
+            depth: e.queue_depth(catalogue).unwrap_or_default(),
             nr_requests,
         }
     }

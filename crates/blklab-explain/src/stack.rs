@@ -4,7 +4,7 @@
 
 use crate::survey::DiskSurvey;
 use blklab_analysis::findings::{Context, counted};
-use blklab_experiment::{DeviceSpec, Experiment, Workload, settings};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment, QueueFacts, Workload, settings};
 use blklab_sched::Schedulers;
 use blklab_types::Error;
 
@@ -85,12 +85,9 @@ impl Stack {
         let Some(kernel) = context.kernel() else {
             return Err(Error::new("the kernel is not known"));
         };
-        let mut e = Experiment::new(
-            "trace",
-            Workload::Processes(Vec::new()),
-            &blklab_sim::catalogue_with(schedulers),
-        );
-        e.choose_kernel(kernel);
+        let catalogue = &blklab_sim::catalogue_with(schedulers);
+        let mut e = Experiment::new("trace", Workload::Processes(Vec::new()));
+        e.choose_kernel(kernel, catalogue);
         let mut assumed: Vec<String> = kernel.mainline_note().into_iter().collect();
         let single = e.kernel.has_single_queue();
         let scsi = is_scsi(context.device());
@@ -110,11 +107,12 @@ impl Stack {
             // What the recorded kernel took lies in the times of its bios.
             e.vm.processor_time = Some(false);
         }
-        e.choose_scheduler(scheduler)?;
+        e.choose_scheduler(scheduler, catalogue)?;
         e.queue.queue_depth = Some(depth(context, &mut assumed, single, disk));
-        requests(&mut e, context, &mut assumed, disk)?;
-        limits(&mut e, context, &mut assumed, disk)?;
-        tunables(&mut e, context)?;
+        let usual = e.queue_facts(catalogue)?;
+        requests(&mut e, context, &mut assumed, disk, &usual);
+        limits(&mut e, context, &mut assumed, disk, &usual);
+        tunables(&mut e, context, catalogue)?;
         if !disk.left_over.is_empty() {
             assumed.push(match disk.left_over.len() {
                 1 => "the request that was under way when the trace begins came then".to_owned(),
@@ -165,10 +163,11 @@ fn requests(
     context: &Context,
     assumed: &mut Vec<String>,
     disk: &DiskSurvey,
-) -> Result<(), blklab_types::Error> {
+    usual: &QueueFacts,
+) {
     if let Some(n) = context.queue("nr_requests") {
         e.queue.nr_requests = settable(e, "nr_requests", n);
-    } else if !e.kernel.has_single_queue() && disk.requests_max > e.queue_facts()?.nr_requests {
+    } else if !e.kernel.has_single_queue() && disk.requests_max > usual.nr_requests {
         let most = disk.requests_max;
         e.queue.nr_requests = settable(e, "nr_requests", most.into());
         assumed.extend(e.queue.nr_requests.map(|n| {
@@ -179,7 +178,6 @@ fn requests(
             }
         }));
     }
-    Ok(())
 }
 
 /// The value next to `n` that a setting of the queue takes in the release of `e`; none if the
@@ -197,17 +195,17 @@ fn limits(
     context: &Context,
     assumed: &mut Vec<String>,
     disk: &DiskSurvey,
-) -> Result<(), blklab_types::Error> {
+    usual: &QueueFacts,
+) {
     let number = |name: &str| context.queue(name).and_then(|n| u32::try_from(n).ok());
     let shown = u32::try_from(disk.sectors_max).unwrap_or(u32::MAX);
-    let default = e.queue_facts()?;
     e.queue.max_sectors = match number("max_sectors_kb") {
         Some(kb) => Some(kb.saturating_mul(2).max(8)),
         None if disk.nr_split > 0 && shown >= 8 => {
             assumed.push(format!("no request is larger than {} KiB", shown / 2));
             Some(shown)
         }
-        None => Some(default.max_sectors.max(shown)),
+        None => Some(usual.max_sectors.max(shown)),
     };
     let segments = number("max_segments").unwrap_or(128);
     e.queue.max_segments = Some(segments.clamp(1, 65_535));
@@ -231,12 +229,15 @@ fn limits(
     }
     // Before there was the setting, only the device could say that it has a cache.
     .filter(|has| !has || settable(e, "write_cache", 1).is_some());
-    Ok(())
 }
 
 /// Tunables of the scheduler, as far as the model has them.
-fn tunables(e: &mut Experiment, context: &Context) -> Result<(), blklab_types::Error> {
-    let (_, known) = e.scheduler()?;
+fn tunables(
+    e: &mut Experiment,
+    context: &Context,
+    catalogue: &Catalogue,
+) -> Result<(), blklab_types::Error> {
+    let (_, known) = e.scheduler(catalogue)?;
     let known: Vec<&str> = known.names().collect();
     for (key, value) in context.facts() {
         if let Some(name) = key.strip_prefix("queue/iosched/")
@@ -246,5 +247,5 @@ fn tunables(e: &mut Experiment, context: &Context) -> Result<(), blklab_types::E
             e.tunables.push((name.to_owned(), value));
         }
     }
-    e.scheduler().map(|_| ())
+    e.scheduler(catalogue).map(|_| ())
 }

@@ -213,7 +213,8 @@ pub fn find_cases(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 /// If the case or its log cannot be read. A case that the model cannot run
 /// yet is not an error but a skip.
 pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Error> {
-    let experiment = blklab_experiment::load(case, &blklab_sim::catalogue())?;
+    let catalogue = blklab_sim::catalogue();
+    let experiment = blklab_experiment::load(case, &catalogue)?;
     let mut report = CaseReport {
         id: experiment.id.clone(),
         scheduler: experiment.scheduler.clone(),
@@ -237,7 +238,7 @@ pub fn run_case(case: &Path, results: Option<&Path>) -> Result<CaseReport, Error
         )
         .in_file(&case.display().to_string()));
     };
-    if let Err(e) = experiment.check() {
+    if let Err(e) = experiment.check(&catalogue) {
         report.skipped = Some(e.what);
         return Ok(report);
     }

@@ -22,11 +22,12 @@
 //! use blklab_report::{Report, html};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let run = RunDir::open("results".as_ref(), &blklab::catalogue())?;
+//! let catalogue = blklab::catalogue();
+//! let run = RunDir::open("results".as_ref(), &catalogue)?;
 //! let asked = Asked {
 //!     label: "cfq",
 //!     source: "results",
-//!     context: blklab::why::context_of(&run.experiment)?,
+//!     context: blklab::why::context_of(&run.experiment, &catalogue)?,
 //!     shown_max: blklab_report::SHOWN_MAX,
 //! };
 //! let member = member::of_run(&run, &mut run.events()?, asked, blklab::NullSink)?;

@@ -52,7 +52,7 @@ pub fn of_run(
     let mut member = member(&asked, gathered);
     let e = &run.experiment;
     member.title = if e.title.is_empty() { &e.id } else { &e.title }.clone();
-    member.sentence = words::of_experiment(&run.experiment, run.record.end_ns);
+    member.sentence = words::of_run(&run.experiment, &run.record);
     member.experiment = Some(Texts {
         toml: run.experiment_text()?,
         job: run.job_text()?,

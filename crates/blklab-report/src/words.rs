@@ -3,6 +3,8 @@
 
 use crate::model::Answer;
 use blklab::findings::{Finding, Report, Weight, counted, time_text};
+use blklab::record::RunRecord;
+
 use blklab_experiment::{Experiment, Workload};
 use blklab_formats::TraceFile;
 
@@ -10,7 +12,7 @@ use blklab_formats::TraceFile;
 const REMEDIES_MAX: usize = 3;
 
 /// An experiment in a sentence.
-pub(crate) fn of_experiment(e: &Experiment, end_ns: u64) -> String {
+pub(crate) fn of_run(e: &Experiment, record: &RunRecord) -> String {
     let what = if e.title.is_empty() { &e.id } else { &e.title };
     let workload = match &e.workload {
         Workload::Fio { .. } => "a fio job",
@@ -18,9 +20,10 @@ pub(crate) fn of_experiment(e: &Experiment, end_ns: u64) -> String {
         Workload::Scenario(_) => "a scenario",
         Workload::Trace(_) => "a trace run again",
     };
-    let depth = e
-        .queue_depth()
-        .map_or(String::new(), |d| format!(", queue depth {d}"));
+    let depth = match record.queue_depth {
+        0 => String::new(),
+        depth => format!(", queue depth {depth}"),
+    };
     let md = e.md.map_or(String::new(), |md| format!(" as {md}"));
     let patches = match e.patches.as_slice() {
         [] => String::new(),
@@ -31,7 +34,7 @@ pub(crate) fn of_experiment(e: &Experiment, end_ns: u64) -> String {
         e.kernel,
         e.scheduler,
         e.device.name,
-        time_text(end_ns),
+        time_text(record.end_ns),
         e.seed
     )
 }

@@ -38,11 +38,7 @@ fn experiment_at(kernel: &str, scheduler: &str, processes: u32, depth: u32) -> E
             process(i, depth, rw, sectors)
         })
         .collect();
-    let mut e = Experiment::new(
-        "bench",
-        Workload::Processes(processes),
-        &blklab_sim::catalogue(),
-    );
+    let mut e = Experiment::new("bench", Workload::Processes(processes));
     e.kernel = kernel.parse().expect("a version");
     e.scheduler = scheduler.to_owned();
     e.device = DeviceSpec {

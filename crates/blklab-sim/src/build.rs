@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an experiment to a machine.
 
+use crate::catalogue::catalogue_with;
 use crate::cgroups;
 use crate::device::build_device;
 use crate::limits::{array_config, mq_limits, queue_limits, sq_limits};
@@ -162,7 +163,7 @@ fn scheduler_time(e: &Experiment, schedulers: Schedulers) -> Result<Option<Sched
     };
     Ok(SchedulerTime::new(RequestTimes {
         request: e.request_cost(),
-        scheduler: e.sched_cost(),
+        scheduler: e.sched_cost(of.request_ns),
         turns: of.turns,
         shared_turns: of.shared_turns,
         transfer: e.lock_transfer(),
@@ -179,14 +180,9 @@ pub(crate) fn build_queue(
     shared: &Shared,
     agenda: &mut Agenda,
 ) -> Result<Queue, Error> {
-    let (choice, tunables) = e.scheduler()?;
-    let Some(scheduler) = schedulers.find(choice.name, e.kernel) else {
-        let what = format!(
-            "the simulation has no model of the scheduler {}",
-            choice.name
-        );
-        return Err(Error::new(what).about("scheduler"));
-    };
+    let (choice, tunables) = e.scheduler(&catalogue_with(schedulers))?;
+    let scheduler = schedulers.find(choice.name, e.kernel);
+    let scheduler = scheduler.expect("the catalogue is made of these schedulers");
     let patches = e.patches()?;
     let built = scheduler.build(&mut Build {
         version: e.kernel,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The device of an experiment.
 
-use crate::limits::device_refused;
+use crate::limits::{device_refused, queue_depth};
 use blklab_device::{Device, ReadText};
 use blklab_experiment::{Experiment, NAMED_BYTES_MAX, read_named};
 use blklab_types::Error;
@@ -37,7 +37,7 @@ pub(crate) fn build_device_with_files(e: &Experiment) -> Result<Described, Error
 
 fn build_with(e: &Experiment, read: &ReadText<'_>) -> Result<Box<dyn Device>, Error> {
     let (name, params) = (&e.device.name, &e.device.params);
-    let depth = e.queue_depth()?;
+    let depth = queue_depth(e)?;
     if e.kernel.has_single_queue() {
         return blklab_device::build(name, params, depth, read).map_err(device_refused);
     }

@@ -35,7 +35,10 @@ fn of_device(e: &Experiment) -> Result<DeviceLimits, Error> {
 }
 
 /// Commands the driver hands to the device at most.
-fn queue_depth(e: &Experiment) -> Result<u32, Error> {
+///
+/// # Errors
+/// If there is no such device, or it cannot have its parameters.
+pub(crate) fn queue_depth(e: &Experiment) -> Result<u32, Error> {
     match e.queue.queue_depth {
         Some(depth) => Ok(depth),
         None => {
@@ -172,6 +175,9 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
 }
 
 /// What all of it comes to.
+///
+/// # Errors
+/// As [`queue_limits`].
 pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, Error> {
     let limits = queue_limits(e)?;
     let nr_requests = if e.kernel.has_single_queue() {

@@ -3,7 +3,7 @@
 //! schedulers see the same ones.
 
 use crate::Machine;
-use crate::limits::{queue_limits, sq_limits};
+use crate::limits::{queue_facts, queue_limits, sq_limits};
 use blklab_block::sq::{Features, Ordered};
 use blklab_experiment::{Experiment, Timing};
 use blklab_infer::{Bio as Recorded, Marks, Process, Waiting};
@@ -40,7 +40,7 @@ impl Fit {
             discards: queue_limits(e)?.discard,
             hints: Cache::of(v).background_flags.has(BioFlags::BACKGROUND),
             max_sectors: if single_queue {
-                Some(e.queue_facts()?.bio_max_sectors.max(1))
+                Some(queue_facts(e)?.bio_max_sectors.max(1))
             } else {
                 None
             },

@@ -5,6 +5,7 @@ use crate::build::{Parts, machine_with};
 use crate::catalogue::catalogue_with;
 use crate::device::build_device_with_files;
 use crate::fio::{self, Ready};
+use crate::limits::queue_depth;
 use crate::recorded::{left_out, spawn_recorded};
 use crate::{Machine, cgroup_uses, check_progress, devices, spawn_processes};
 use blklab_device::Device;
@@ -65,7 +66,7 @@ impl Sim {
     fn made(&self, e: &Experiment) -> Result<Arc<Made>, Error> {
         let key = DeviceKey {
             spec: e.device.clone(),
-            queue_depth: e.queue_depth()?,
+            queue_depth: queue_depth(e)?,
         };
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = made.iter().find(|(k, _)| *k == key) {
@@ -97,7 +98,7 @@ impl Target for Sim {
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         let mut made = None;
-        e.check_on(|| {
+        e.check_on(&self.catalogue(), || {
             let known = made.insert(self.made(e)?);
             Ok(known.device.capacity_sectors())
         })?;

@@ -6,7 +6,7 @@ use crate::memory::{self, Estimate};
 use crate::outcome::Outcome;
 use crate::replay::{Replay, TraceKey, TraceText};
 use crate::site::{Failed, Sinks, Site};
-use blklab_experiment::{Catalogue, Experiment, Workload};
+use blklab_experiment::{Catalogue, Experiment, Facts, Workload};
 use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
@@ -73,6 +73,8 @@ pub enum Work<'a> {
 pub struct Planner {
     /// An experiment that names none runs on the first.
     targets: Vec<Arc<dyn Target>>,
+    /// What experiments choose from.
+    catalogue: Catalogue,
     /// Job files parsed so far, and what they depend on.
     parsed: Mutex<Vec<(JobKey, Arc<JobText>)>>,
     /// Traces read so far, and what they were read as.
@@ -95,6 +97,8 @@ pub struct Needs {
 pub struct Plan {
     target: Arc<dyn Target>,
     experiment: Experiment,
+    facts: Facts,
+    catalogue: Catalogue,
     jobs: Option<Arc<JobText>>,
     ranges: Vec<Ranges>,
     replay: Option<Replay>,
@@ -123,6 +127,7 @@ impl Planner {
     pub fn for_targets(targets: Vec<Arc<dyn Target>>) -> Planner {
         assert!(!targets.is_empty(), "a planner has a target");
         Planner {
+            catalogue: targets[0].catalogue(),
             targets,
             parsed: Mutex::default(),
             traces: Mutex::default(),
@@ -130,8 +135,8 @@ impl Planner {
     }
 
     /// What experiments choose from: the catalogue of the first target.
-    pub fn catalogue(&self) -> Catalogue {
-        self.targets[0].catalogue()
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
     /// The target of an experiment.
@@ -226,6 +231,8 @@ impl Planner {
         Ok(Plan {
             target: Arc::clone(self.target(e)?),
             experiment: e.clone(),
+            facts: e.facts(&self.catalogue),
+            catalogue: self.catalogue.clone(),
             jobs: None,
             ranges: Vec::new(),
             replay: None,
@@ -252,7 +259,7 @@ impl Planner {
                 .map_err(|err| e.locate(err))?;
             plan.notes = replay.notes();
             plan.replay = Some(replay);
-            plan.notes.extend(plan.experiment.notes());
+            plan.notes.extend(plan.experiment.notes(&self.catalogue));
             return Ok(plan);
         }
         match self.jobs(e)? {
@@ -271,7 +278,7 @@ impl Planner {
                 plan.jobs = Some(text);
             }
         }
-        plan.notes.extend(plan.experiment.notes());
+        plan.notes.extend(plan.experiment.notes(&self.catalogue));
         Ok(plan)
     }
 }
@@ -297,6 +304,16 @@ impl Plan {
     /// The experiment.
     pub fn experiment(&self) -> &Experiment {
         &self.experiment
+    }
+
+    /// What the experiment comes to with its models.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What the experiment chose from.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
     }
 
     /// The recorded bios that it repeats; none if it has another workload.

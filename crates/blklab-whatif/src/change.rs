@@ -2,7 +2,7 @@
 //! Changes: of the machine, and of what applications do.
 
 use crate::programs::{Otherwise, Programs};
-use blklab_experiment::{DeviceSpec, Experiment};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment};
 use blklab_types::{Error, IoPrio, PrioClass, no_such, shown};
 use serde::Serialize;
 use std::fmt;
@@ -179,14 +179,19 @@ impl Change {
     ///
     /// # Errors
     /// If it is not possible: one line.
-    fn apply(&self, e: &mut Experiment, programs: &mut dyn Programs) -> Result<(), Error> {
+    fn apply(
+        &self,
+        e: &mut Experiment,
+        programs: &mut dyn Programs,
+        catalogue: &Catalogue,
+    ) -> Result<(), Error> {
         match self {
             Change::Scheduler { name } => {
                 // Tunables of the other one say nothing about this.
                 e.tunables.clear();
-                e.choose_scheduler(name)
+                e.choose_scheduler(name, catalogue)
             }
-            Change::Set { key, value } => set(e, programs, key, value),
+            Change::Set { key, value } => set(e, programs, (key, value), catalogue),
             Change::Patch { name } => {
                 e.patches.push(name.clone());
                 e.patches().map(drop)
@@ -205,7 +210,7 @@ impl Change {
                 e.queue.rotational = None;
                 e.queue.write_cache = None;
                 e.queue.discard_max_bytes = None;
-                e.choose_device(device)
+                e.choose_device(device, catalogue)
             }
             Change::Depth { process, depth } => {
                 programs.change(e, process, Otherwise::Depth(*depth))
@@ -238,10 +243,11 @@ pub(crate) fn apply_all(
     changes: &[Change],
     e: &mut Experiment,
     programs: &mut dyn Programs,
+    catalogue: &Catalogue,
 ) -> Result<(), Error> {
     let had = e.scheduler.clone();
     for change in changes {
-        change.apply(e, programs)?;
+        change.apply(e, programs, catalogue)?;
         if e.scheduler != had && matches!(change, Change::Scheduler { .. }) {
             // The kernel gives another scheduler its own number of requests.
             e.queue.nr_requests = None;
@@ -259,8 +265,8 @@ fn name_of(key: &str) -> &str {
 fn set(
     e: &mut Experiment,
     programs: &mut dyn Programs,
-    key: &str,
-    value: &str,
+    (key, value): (&str, &str),
+    catalogue: &Catalogue,
 ) -> Result<(), Error> {
     let number = || {
         let n = value.parse::<u32>();
@@ -274,14 +280,14 @@ fn set(
         e.cgroups.retain(|g| value != "max" || g.name != group);
         return match value {
             "max" => Ok(()),
-            _ => e.set(key, value),
+            _ => e.set(key, value, catalogue),
         };
     }
     match name_of(key) {
         "scheduler" => Change::Scheduler {
             name: value.to_owned(),
         }
-        .apply(e, programs),
+        .apply(e, programs, catalogue),
         "read_ahead_kb" => programs.read_ahead(e, number()?),
         "max_sectors_kb" => {
             e.queue.max_sectors = Some(number()?.saturating_mul(2).max(8));
@@ -303,7 +309,7 @@ fn set(
             e.queue.queue_depth = Some(number()?.clamp(1, 65_536));
             Ok(())
         }
-        name => e.set(name, value),
+        name => e.set(name, value, catalogue),
     }
 }
 

@@ -2,7 +2,7 @@
 //! Those who do the I/O, as far as changes are about them: the processes of a recording, or
 //! the workload of an experiment.
 
-use blklab_experiment::{Experiment, Workload};
+use blklab_experiment::{Catalogue, Experiment, Workload};
 use blklab_infer::Recorded;
 use blklab_types::{Error, IoPrio, Pid, PrioClass, no_such};
 use blklab_workload::{Class, Flag, Io, Process, Refill, Rw};
@@ -88,6 +88,7 @@ impl Programs for Recorded {
 /// The workload of an experiment; `recorded` knows the names behind pids.
 pub(crate) struct OfExperiment<'a> {
     pub(crate) recorded: &'a Recorded,
+    pub(crate) catalogue: &'a Catalogue,
 }
 
 impl OfExperiment<'_> {
@@ -136,7 +137,7 @@ impl Programs for OfExperiment<'_> {
     }
 
     fn read_ahead(&mut self, e: &mut Experiment, kb: u32) -> Result<(), Error> {
-        e.set("read_ahead_kb", &kb.to_string())
+        e.set("read_ahead_kb", &kb.to_string(), self.catalogue)
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::change::Change;
 use crate::report::Trial;
 use blklab_analysis::findings::{Act, Context, Finding, Outside, Party, Remedy, Serving};
-use blklab_experiment::Experiment;
+use blklab_experiment::{Catalogue, Experiment};
 use blklab_infer::{Bio, Recorded, Waiting, most_under_way};
 use blklab_types::Error;
 
@@ -29,6 +29,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) context: &'a Context,
     pub(crate) recorded: &'a Recorded,
     pub(crate) experiment: &'a Experiment,
+    pub(crate) catalogue: &'a Catalogue,
     /// Whether the experiment itself runs again.
     pub(crate) is_rerun: bool,
 }
@@ -128,7 +129,7 @@ fn trial(
     compare: impl Fn(&[Change], &mut Trial) -> Result<(), Error>,
 ) -> Trial {
     let e = facts.experiment;
-    let queue = e.queue_facts();
+    let queue = e.queue_facts(facts.catalogue);
     let (depth, nr_requests) = queue.map_or((1, 128), |q| (q.queue_depth, q.nr_requests));
     let known = Known {
         finding,

@@ -102,10 +102,12 @@ impl<'a> Rerun<'a> {
 
     fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), Error> {
         let mut e = self.known.experiment.clone();
+        let catalogue = self.known.planner.catalogue();
         let mut programs = OfExperiment {
             recorded: &self.recorded,
+            catalogue,
         };
-        apply_all(changes, &mut e, &mut programs)?;
+        apply_all(changes, &mut e, &mut programs, catalogue)?;
         // Errors are about the change, not about a line of the file.
         e.file.clear();
         trial.closed_loop = rows(None, &self.before, &self.run(&e)?);
@@ -118,6 +120,7 @@ impl<'a> Rerun<'a> {
             context: self.known.context,
             recorded: &self.recorded,
             experiment: self.known.experiment,
+            catalogue: self.known.planner.catalogue(),
             is_rerun: true,
         };
         let findings = self.known.report.findings.iter();

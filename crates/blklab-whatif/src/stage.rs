@@ -215,7 +215,12 @@ impl<'a> Stage<'a> {
     fn compare(&self, changes: &[Change], trial: &mut Trial) -> Result<(), Error> {
         let mut e = self.experiment.clone();
         let mut recorded = self.recorded.clone();
-        apply_all(changes, &mut e, &mut recorded)?;
+        apply_all(
+            changes,
+            &mut e,
+            &mut recorded,
+            self.known.planner.catalogue(),
+        )?;
         let seen = figures(&self.recorded);
         let of_application = changes.iter().any(Change::is_of_application);
         for before in &self.before {
@@ -238,6 +243,7 @@ impl<'a> Stage<'a> {
             context: self.known.context,
             recorded: &self.recorded,
             experiment: &self.experiment,
+            catalogue: self.known.planner.catalogue(),
             is_rerun: false,
         };
         let findings = self.known.report.findings.iter();
@@ -377,7 +383,8 @@ fn release(
     };
     let words = limits.split_whitespace().filter(|w| w.contains('='));
     let words = words.collect::<Vec<_>>().join(" ");
-    e.set(&format!("cgroup.{group}.io.max"), &words).ok()?;
+    let key = format!("cgroup.{group}.io.max");
+    e.set(&key, &words, known.planner.catalogue()).ok()?;
     recorded.release(victim, HELD_MIN);
     let p = recorded.process_mut(victim)?;
     group.clone_into(&mut p.group);

@@ -23,7 +23,7 @@ fn experiment(kernel: &str, scheduler: &str) -> Experiment {
         name: "two.fio".into(),
         text,
     };
-    let mut e = Experiment::new("bench", workload, &blklab::catalogue());
+    let mut e = Experiment::new("bench", workload);
     e.kernel = kernel.parse().expect("a version");
     e.scheduler = scheduler.to_owned();
     e.device = DeviceSpec {

@@ -42,7 +42,7 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     // Every combination, repetitions innermost.
     let planner = Planner::new(Sim::default());
-    let experiment = Experiment::new("mixed", workload, &planner.catalogue());
+    let experiment = Experiment::new("mixed", workload);
     let cells = expand(&[experiment], &overrides, &planner)?;
     let plans = plans(&cells, &overrides, &planner)?;
     let outputs = map(&plans, cores(), |plan| run(plan, &RunOptions::default()));

@@ -20,10 +20,10 @@ fn main() -> Result<(), Error> {
 pub(crate) fn run_file(job: &Path) -> Result<(), Error> {
     // A job file alone runs on blklab's default kernel, scheduler and device.
     let planner = Planner::new(Sim::default());
-    let mut experiment = load(job, &planner.catalogue())?;
-    experiment.choose_kernel("6.1".parse()?);
-    experiment.choose_scheduler("mq-deadline")?;
-    experiment.set("queue_depth", "32")?;
+    let mut experiment = load(job, planner.catalogue())?;
+    experiment.choose_kernel("6.1".parse()?, planner.catalogue());
+    experiment.choose_scheduler("mq-deadline", planner.catalogue())?;
+    experiment.set("queue_depth", "32", planner.catalogue())?;
     let plan = planner.plan(&experiment)?;
     let output = run(&plan, &RunOptions::default())?;
 

@@ -65,10 +65,10 @@ pub(crate) fn main() -> Result<(), Error> {
             text: JOB.to_owned(),
         };
         let planner = Planner::new(Sim::with(Schedulers::with(&LIFO)));
-        let mut experiment = Experiment::new("lifo", workload, &planner.catalogue());
-        experiment.choose_kernel("6.1".parse()?);
-        experiment.choose_scheduler(scheduler)?;
-        experiment.set("queue_depth", "1")?;
+        let mut experiment = Experiment::new("lifo", workload);
+        experiment.choose_kernel("6.1".parse()?, planner.catalogue());
+        experiment.choose_scheduler(scheduler, planner.catalogue())?;
+        experiment.set("queue_depth", "1", planner.catalogue())?;
         let plan = planner.plan(&experiment)?;
         let output = run(&plan, &RunOptions::default())?;
         let reads = Numbers::new(&output.jobs, Some(Ddir::Read));

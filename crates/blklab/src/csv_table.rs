@@ -50,8 +50,8 @@ pub fn csv_text(runs: &Runs<'_>) -> String {
         ]
         .concat(),
     );
-    for (cell, run) in runs {
-        let labels = labels(cell, &varying);
+    for of @ (_, run) in runs {
+        let labels = labels(of, &varying);
         let of_run = of_run(run);
         for row in job_rows(run) {
             put(&mut out, labels.iter().chain(&fields(&row)).chain(&of_run));
@@ -77,7 +77,7 @@ fn varying<'a>(runs: &Runs<'a>) -> Vec<&'a str> {
     varying
 }
 
-fn labels(cell: &Cell, varying: &[&str]) -> Vec<String> {
+fn labels((cell, run): &(&Cell, &RunOutput), varying: &[&str]) -> Vec<String> {
     let e = &cell.experiment;
     let of_label = |key: &str| {
         let found = cell.label.iter().find(|(k, _)| k == key);
@@ -94,7 +94,9 @@ fn labels(cell: &Cell, varying: &[&str]) -> Vec<String> {
         e.scheduler.clone(),
         e.device.to_string(),
         e.md.map_or(String::new(), |md| md.to_string()),
-        e.queue_depth().map_or(String::new(), |d| d.to_string()),
+        run.facts
+            .queue_depth()
+            .map_or(String::new(), |d| d.to_string()),
         filesystem(e),
         e.patches.join("+"),
         cell.repetition.to_string(),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! blklab, a laboratory for Linux block-I/O latency, as a library.
 //!
-//! An [`Experiment`] is a workload, a kernel's block stack and a device, chosen from a
-//! [`Catalogue`] of models. A
-//! [`Planner`] checks it once and makes a [`Plan`] of it for a [`Target`], of which
-//! [`Sim`] is the first. [`run::run`] runs a plan, event by event and the same each
+//! An [`Experiment`] is a workload, a kernel's block stack and a device, named in plain
+//! data. A [`Planner`] has the [`Catalogue`] of models that it chooses from, checks it once
+//! and makes a [`Plan`] of it for a [`Target`], of which [`Sim`] is the first. [`run::run`] runs a plan, event by event and the same each
 //! time, and gives a [`run::RunOutput`]: fio's results of each job, statistics of the
 //! trace, counters of the disks. [`metric`] names every number that is made of it.
 //!
@@ -17,9 +16,9 @@
 //! let job = "[readers]\nrw=randread\ndirect=1\nsize=64m\nio_size=64k\nnumjobs=2\n";
 //! let workload = Workload::Fio { name: "readers.fio".to_owned(), text: job.to_owned() };
 //! let planner = Planner::new(Sim::default());
-//! let mut experiment = Experiment::new("readers", workload, &planner.catalogue());
-//! experiment.choose_kernel("2.6.28".parse()?);
-//! experiment.choose_scheduler("cfq")?;
+//! let mut experiment = Experiment::new("readers", workload);
+//! experiment.choose_kernel("2.6.28".parse()?, planner.catalogue());
+//! experiment.choose_scheduler("cfq", planner.catalogue())?;
 //!
 //! let plan = planner.plan(&experiment)?;
 //! let output = run(&plan, &RunOptions::default())?;

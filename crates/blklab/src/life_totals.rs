@@ -160,9 +160,9 @@ mod tests {
             text: job.into(),
         };
         let planner = Planner::new(Sim::default());
-        let mut e = Experiment::new("a", workload, &planner.catalogue());
-        e.choose_kernel(kernel.parse().unwrap());
-        e.choose_scheduler(scheduler).unwrap();
+        let mut e = Experiment::new("a", workload);
+        e.choose_kernel(kernel.parse().unwrap(), planner.catalogue());
+        e.choose_scheduler(scheduler, planner.catalogue()).unwrap();
         e.md = md.map(|level| MdSpec::parse(&[level]).unwrap());
         let plan = planner.plan(&e).unwrap();
         [Collect::Statistics, Collect::Totals].map(|collect| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values for some settings: every combination is an experiment.
 
-use blklab_experiment::{DeviceSpec, Experiment, MdSpec};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment, MdSpec};
 use blklab_kernel::PATCHES;
 use blklab_target::{Plan, Planner, Site};
 use blklab_types::Error;
@@ -274,9 +274,11 @@ fn by_choice(err: Error, o: &Overrides, e: &Experiment) -> Refused {
 
 fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell>, Refused> {
     let mut cells = vec![base];
+    let catalogue = planner.catalogue();
     vary(&mut cells, "kernel", &o.kernels, String::clone, |e, v| {
         let version = v.parse().map_err(Error::from);
-        e.choose_kernel(version.map_err(|err| Refused::new(Choice::Kernel(v.clone()), err))?);
+        let version = version.map_err(|err| Refused::new(Choice::Kernel(v.clone()), err))?;
+        e.choose_kernel(version, catalogue);
         Ok(())
     })?;
     vary(
@@ -285,12 +287,12 @@ fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell
         &o.schedulers,
         String::clone,
         |e, v| {
-            let chosen = e.choose_scheduler(v);
+            let chosen = e.choose_scheduler(v, catalogue);
             chosen.map_err(|err| Refused::new(Choice::Scheduler(v.clone()), err))
         },
     )?;
     if o.schedulers.is_empty() && o.patches.is_empty() {
-        cells = variants(cells)?;
+        cells = variants(cells, catalogue)?;
     }
     for cell in &mut cells {
         scheduler_of_jobs(&mut cell.experiment, planner)?;
@@ -304,7 +306,7 @@ fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell
         &o.devices,
         DeviceSpec::to_string,
         |e, d| {
-            let chosen = e.choose_device(d.clone());
+            let chosen = e.choose_device(d.clone(), catalogue);
             chosen.map_err(|err| Refused::new(Choice::Device(None), err))
         },
     )?;
@@ -314,10 +316,11 @@ fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell
         Ok(())
     })?;
     for (i, setting) in o.settings.iter().enumerate() {
-        if cells.iter().any(|c| c.experiment.can_set(&setting.key)) {
-            cells = set_where_known(cells, i, setting)?;
+        let can = |c: &Cell| c.experiment.can_set(&setting.key, catalogue);
+        if cells.iter().any(can) {
+            cells = set_where_known(cells, i, setting, catalogue)?;
         } else {
-            set_all(&mut cells, i, setting)?;
+            set_all(&mut cells, i, setting, catalogue)?;
         }
     }
     run_without_absent(&mut cells);
@@ -361,7 +364,8 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner) -> Result<(), Error>
     let Some((wanted, place)) = text.wanted_scheduler()? else {
         return Ok(());
     };
-    e.choose_scheduler(wanted).map_err(|err| {
+    let chosen = e.choose_scheduler(wanted, planner.catalogue());
+    chosen.map_err(|err| {
         let what = format!(
             "ioscheduler={} in the job file: {} (a scheduler named for the experiment goes first)",
             shown(wanted),
@@ -377,7 +381,7 @@ fn scheduler_of_jobs(e: &mut Experiment, planner: &Planner) -> Result<(), Error>
 }
 
 /// Replaces each cell by one for each configuration that its file compares.
-fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, Refused> {
+fn variants(cells: Vec<Cell>, catalogue: &Catalogue) -> Result<Vec<Cell>, Refused> {
     let mut out = Vec::new();
     for cell in cells {
         if cell.experiment.variants.is_empty() {
@@ -386,7 +390,7 @@ fn variants(cells: Vec<Cell>) -> Result<Vec<Cell>, Refused> {
         }
         for v in &cell.experiment.variants {
             let mut c = cell.clone();
-            let chosen = cell.experiment.with_variant(v);
+            let chosen = cell.experiment.with_variant(v, catalogue);
             c.experiment = chosen.map_err(|err| {
                 let what = format!("variant '{}': {}", shown(&v.name), err.what);
                 Error::new(what).about(format!("variant.\"{}\"", v.name))
@@ -465,12 +469,13 @@ fn set_where_known(
     cells: Vec<Cell>,
     place: usize,
     setting: &Setting,
+    catalogue: &Catalogue,
 ) -> Result<Vec<Cell>, Refused> {
     let mut out = Vec::new();
     for mut cell in cells {
-        if cell.experiment.can_set(&setting.key) {
+        if cell.experiment.can_set(&setting.key, catalogue) {
             let mut own = vec![cell];
-            set_all(&mut own, place, setting)?;
+            set_all(&mut own, place, setting, catalogue)?;
             out.append(&mut own);
         } else {
             let e = &mut cell.experiment;
@@ -481,10 +486,15 @@ fn set_where_known(
     Ok(out)
 }
 
-fn set_all(cells: &mut Vec<Cell>, place: usize, setting: &Setting) -> Result<(), Refused> {
+fn set_all(
+    cells: &mut Vec<Cell>,
+    place: usize,
+    setting: &Setting,
+    catalogue: &Catalogue,
+) -> Result<(), Refused> {
     let Setting { key, values } = setting;
     vary(cells, key, values, String::clone, |e, v| {
-        let set = e.set(key, v);
+        let set = e.set(key, v, catalogue);
         set.map_err(|err| Refused::new(Choice::Setting(place), err))
     })
 }

@@ -112,7 +112,7 @@ mod tests {
             text: text.into(),
         };
         let planner = Planner::new(Sim::default());
-        let e = Experiment::new("a", workload, &planner.catalogue());
+        let e = Experiment::new("a", workload);
         let meter = Meter::default();
         let text = planner.jobs(&e).unwrap().unwrap();
         meter.begin(&text.jobs.jobs);

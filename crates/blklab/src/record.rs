@@ -6,7 +6,7 @@ use crate::job_rows::{JobRow, job_rows};
 use crate::matrix::Cell;
 use crate::metric::{DISK, DiskNumbers};
 use crate::run::RunOutput;
-use blklab_experiment::Experiment;
+use blklab_experiment::{Experiment, Facts};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -115,8 +115,8 @@ impl RunRecord {
                 params: map(e.device.params.iter().map(|(k, v)| (k, json!(v)))),
             },
             md: e.md.map(|md| md.to_string()),
-            queue_depth: e.queue_depth().unwrap_or(0),
-            processor_time: processor_time(e),
+            queue_depth: run.facts.queue_depth().unwrap_or(0),
+            processor_time: processor_time(e, &run.facts),
             seed: e.seed,
             end_ns: run.end.0,
             events: run.digest.nr_events(),
@@ -137,10 +137,10 @@ impl RunRecord {
 }
 
 /// What a request takes of processors, where that is modelled.
-fn processor_time(e: &Experiment) -> Map<String, Value> {
+fn processor_time(e: &Experiment, facts: &Facts) -> Map<String, Value> {
     let times = [
         ("request_ns", e.request_cost().ns()),
-        ("scheduler_ns", e.sched_cost().ns()),
+        ("scheduler_ns", facts.sched_cost.ns()),
         ("lock_transfer_ns", e.lock_transfer().ns()),
         ("cpus", e.nr_cpus().into()),
     ];

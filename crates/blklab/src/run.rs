@@ -14,6 +14,7 @@ use analysis::Analysis;
 use beside::Analyst;
 use blklab_analysis::stats::TraceStats;
 use blklab_analysis::watch::{BioFigures, BioFilter};
+use blklab_experiment::Facts;
 use blklab_fio::parse::JobFile;
 use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
 use blklab_trace::{CounterSink, Digest, Event, TraceHeader, TraceSink};
@@ -77,6 +78,8 @@ pub struct RunOutput {
     pub jobs: Vec<JobResult>,
     /// Options of the job file's global sections.
     pub global_options: Vec<(String, String)>,
+    /// What the experiment came to with its models.
+    pub facts: Facts,
     /// Time at the end.
     pub end: Time,
     /// Milliseconds from 1970 to the beginning of the clock that times are by.
@@ -302,6 +305,7 @@ impl RunOutput {
     fn new(plan: &Plan, outcome: Outcome) -> RunOutput {
         RunOutput {
             global_options: plan.jobs().map_or_else(Vec::new, |t| with_values(&t.jobs)),
+            facts: *plan.facts(),
             jobs: outcome.jobs,
             end: outcome.end,
             epoch_ms: plan.site().epoch_ms,

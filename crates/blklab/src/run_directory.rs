@@ -55,7 +55,7 @@ impl Contents {
             contents.trace = TraceCopy::new(plan, spec)?;
         }
         let mut text = heading("#");
-        text.push_str(&e.to_toml(JOB)?);
+        text.push_str(&e.to_toml(JOB, plan.catalogue())?);
         contents.add(EXPERIMENT, text);
         Ok(contents)
     }

@@ -96,7 +96,7 @@ fn reason(all: &Runs<'_>) -> String {
     let inserts = disks.iter().any(|d| d.i2d.count > 0);
     if inserts && disks.iter().all(|d| d.i2d.max_ns == 0) {
         let most = disks.iter().map(|d| d.issued_max).max().unwrap_or(0);
-        let depths = all.iter().map(|(cell, _)| cell.experiment.queue_depth());
+        let depths = all.iter().map(|(_, run)| run.facts.queue_depth());
         return match depths.flatten().min() {
             Some(depth) if most <= depth => format!(
                 "no request ever waited in the scheduler (I2D 0): at most {most} were at the \
@@ -182,12 +182,17 @@ fn listed(labels: &[String]) -> String {
 /// What is charged for schedulers that are compared, where that matters: on the
 /// multi-queue path of a device that does not seek.
 pub fn scheduler_costs(runs: &Runs<'_>) -> Option<String> {
-    let fast = runs.iter().map(|(cell, _)| &cell.experiment).filter(|e| {
-        let rotational = e.queue_facts().map_or(true, |l| l.rotational);
-        !e.kernel.has_single_queue() && !rotational
+    let fast = runs.iter().filter(|(cell, run)| {
+        let rotational = run.facts.queue.is_none_or(|q| q.rotational);
+        !cell.experiment.kernel.has_single_queue() && !rotational
     });
     let costs: BTreeMap<&str, u64> = fast
-        .map(|e| (e.scheduler.as_str(), e.sched_cost().ns()))
+        .map(|(cell, run)| {
+            (
+                cell.experiment.scheduler.as_str(),
+                run.facts.sched_cost.ns(),
+            )
+        })
         .collect();
     if costs.len() < 2 {
         return None;

@@ -152,7 +152,7 @@ fn by_job(runs: &Runs<'_>, group: u32, dir: Option<Ddir>, names: &[JobKey], whol
         rows.push(all);
     }
     if let Some(last) = rows.last_mut() {
-        last.published = published(runs[0].0, dir);
+        last.published = published(&runs[0], dir);
     }
     let last = &rows[rows.len().saturating_sub(1)..];
     Table {
@@ -177,7 +177,7 @@ fn by_experiment(
         let rows = experiments.iter().filter_map(|runs| {
             let cell = runs[0].0;
             let mut row = row(runs, group, dir, part, cell.name_in_file())?;
-            row.published = published(cell, dir).filter(|_| is_whole);
+            row.published = published(&runs[0], dir).filter(|_| is_whole);
             Some(row)
         });
         let rows: Vec<Row> = rows.collect();
@@ -226,9 +226,10 @@ pub(crate) fn jobs_of<'a>(
     in_group.filter(|j| part.has(&JobKey::new(j)))
 }
 
-fn published(cell: &Cell, dir: Option<Ddir>) -> Option<Published> {
+fn published((cell, run): &(&Cell, &RunOutput), dir: Option<Ddir>) -> Option<Published> {
     let dir = dir?;
+    let depth = run.facts.queue_depth();
     let mut all = cell.experiment.published.iter();
-    all.find(|p| p.direction == dir.name() && p.fits(&cell.experiment))
+    all.find(|p| p.direction == dir.name() && p.fits(&cell.experiment, depth))
         .cloned()
 }

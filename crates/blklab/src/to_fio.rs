@@ -117,9 +117,8 @@ pub fn shown_stack(
     let device = trace.recorded.device()?;
     let mut context = context.clone();
     let mut assumed = Vec::new();
-    let catalogue = blklab_sim::catalogue_with(schedulers);
     let none = blklab_experiment::Workload::Processes(Vec::new());
-    let mut usual = Experiment::new("trace", none, &catalogue);
+    let mut usual = Experiment::new("trace", none);
     let kernel = match context.kernel() {
         Some(kernel) => kernel,
         None => {
@@ -135,7 +134,7 @@ pub fn shown_stack(
                 .ok_or_else(|| Error::new("the kernel is not known"))?
         }
     };
-    usual.choose_kernel(kernel);
+    usual.choose_kernel(kernel, &blklab_sim::catalogue_with(schedulers));
     let scheduler = match context.scheduler() {
         Some(name) => name.to_owned(),
         None => {

@@ -152,7 +152,7 @@ pub fn line(evidence: &Evidence, report: &Report, times_as_given: bool) -> Strin
 /// One line: the file, the line in it, what is wrong.
 pub fn context_at(path: &Path, catalogue: &Catalogue) -> Result<Context, Error> {
     if path.extension().is_some_and(|e| e == "toml" || e == "json") {
-        return context_of(&blklab_experiment::load(path, catalogue)?);
+        return context_of(&blklab_experiment::load(path, catalogue)?, catalogue);
     }
     if !path.is_dir() {
         return read(path);
@@ -235,13 +235,13 @@ fn add_folder(
 ///
 /// # Errors
 /// If the experiment cannot run.
-pub fn context_of(e: &Experiment) -> Result<Context, Error> {
+pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Error> {
     let mut facts: Vec<(String, String)> = vec![
         ("kernel".into(), e.kernel.to_string()),
         ("device".into(), e.device.name.clone()),
         ("queue/scheduler".into(), format!("[{}]", e.scheduler)),
     ];
-    let queue = e.queue_facts()?;
+    let queue = e.queue_facts(catalogue)?;
     let cache = if queue.write_back {
         "write back"
     } else {
@@ -269,7 +269,7 @@ pub fn context_of(e: &Experiment) -> Result<Context, Error> {
     if let Some(us) = e.queue.wbt_lat_usec {
         facts.push(("queue/wbt_lat_usec".into(), us.to_string()));
     }
-    let (_, tunables) = e.scheduler()?;
+    let (_, tunables) = e.scheduler(catalogue)?;
     for name in tunables.names() {
         let value = tunables.get(name);
         facts.push((format!("queue/iosched/{name}"), value.to_string()));

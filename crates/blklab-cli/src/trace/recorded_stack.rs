@@ -62,7 +62,7 @@ impl<'a> Asked<'a> {
         planner: &'a Planner,
         schedulers: Schedulers,
     ) -> Result<Asked<'a>> {
-        let catalogue = &planner.catalogue();
+        let catalogue = planner.catalogue();
         let run = Some(&a.file).filter(|file| !is_trace(file));
         let base = match a.stack.as_ref().or(run) {
             Some(dir) if dir.is_dir() => {
@@ -131,7 +131,7 @@ impl<'a> Asked<'a> {
             Some(base) if fits => Given::AllButDevice(Box::new(base)),
             base => {
                 let none = Workload::Processes(Vec::new());
-                let base = base.unwrap_or_else(|| Experiment::new("job", none, catalogue));
+                let base = base.unwrap_or_else(|| Experiment::new("job", none));
                 Given::All(Box::new(base))
             }
         };

@@ -90,7 +90,8 @@ fn what_is_wrong_with_a_job_file_is_one_line() {
 fn files_that_do_not_fit_are_found_before_the_run() {
     for filesystem in ["extents", "ext3", "ext4", "xfs"] {
         let mut e = experiment("[a]\nrw=read\nsize=300g\n[b]\nrw=read\nsize=300g\n");
-        e.choose_filesystem(filesystem).expect("a filesystem");
+        e.choose_filesystem(filesystem, &blklab::catalogue())
+            .expect("a filesystem");
         let error = refused(&e);
         assert!(
             error
@@ -103,8 +104,9 @@ fn files_that_do_not_fit_are_found_before_the_run() {
 #[test]
 fn a_kernel_without_the_filesystem_is_found_before_the_run() {
     let mut e = experiment("[a]\nrw=read\nsize=1m\n");
-    e.choose_kernel("2.6.16".parse().expect("a release"));
-    e.choose_filesystem("ext4").expect("a filesystem");
+    e.choose_kernel("2.6.16".parse().expect("a release"), &blklab::catalogue());
+    e.choose_filesystem("ext4", &blklab::catalogue())
+        .expect("a filesystem");
     assert!(refused(&e).contains("kernel 2.6.16 has no ext4"));
 }
 
@@ -131,7 +133,8 @@ fn experiments_with_one_device_share_it() {
     let planner = Planner::new(Sim::default());
     let first = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     dir.close().expect("it can be removed");
-    e.choose_scheduler("none").expect("a scheduler");
+    e.choose_scheduler("none", &blklab::catalogue())
+        .expect("a scheduler");
     let second = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     assert!(!first.site().described_in.is_empty());
     assert_eq!(first.site(), second.site());
@@ -147,7 +150,8 @@ fn jobs_are_parsed_once() {
     let planner = Planner::new(Sim::default());
     let jobs = |e: &Experiment| planner.jobs(e).expect("a job file").expect("jobs");
     let first = jobs(&e);
-    e.choose_scheduler("bfq").expect("a scheduler");
+    e.choose_scheduler("bfq", &blklab::catalogue())
+        .expect("a scheduler");
     assert!(Arc::ptr_eq(&first, &jobs(&e)));
     e.seed = 1;
     assert!(!Arc::ptr_eq(&first, &jobs(&e)));

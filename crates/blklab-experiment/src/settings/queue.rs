@@ -7,7 +7,7 @@
 //! Documentation/ABI/stable/sysfs-block.
 
 use super::{Access, Form, Home, MULTI_QUEUE, Place, Setting, Value, setting, settings};
-use crate::{Experiment, QueueFacts};
+use crate::{Catalogue, Experiment, QueueFacts};
 use blklab_kernel::{KernelVersion, Unit};
 use blklab_types::Fetch;
 
@@ -49,8 +49,8 @@ const fn sectors(low: i64) -> Setting {
 }
 
 /// What the queue comes to.
-fn fact(e: &Experiment, get: fn(QueueFacts) -> u32) -> Option<i64> {
-    let facts = e.catalogue.queue_facts(e).ok()?;
+fn fact(e: &Experiment, catalogue: &Catalogue, get: fn(QueueFacts) -> u32) -> Option<i64> {
+    let facts = e.queue_facts(catalogue).ok()?;
     Some(i64::from(get(facts)))
 }
 
@@ -66,7 +66,7 @@ settings! {
                without a scheduler the queue depth")
         // Without a scheduler there are no more than the device takes, which may
         // be fewer than anybody can write.
-        .effective(|e| fact(e, |q| q.nr_requests))
+        .effective(|e, catalogue| fact(e, catalogue, |q| q.nr_requests))
         .manual("to 4.20: requests in each of the two pools. From 5.0 on: requests of a hardware \
               queue; without a scheduler at most the queue depth",
              "128; from 5.0 on twice the queue depth, of which 128 count at most (none: the queue \
@@ -76,19 +76,19 @@ settings! {
     max_sectors: u32 = setting(Unit::KiB, 512, (4, 32_767))
         .then(MULTI_QUEUE, 1280).then(KernelVersion::new(6, 17), 4096)
         .named("max_sectors_kb").per_unit(2).or_finer("max_sectors")
-        .effective(|e| fact(e, |q| q.max_sectors))
+        .effective(|e, catalogue| fact(e, catalogue, |q| q.max_sectors))
         .manual("largest request, KiB; in files `max_sectors` gives it in sectors",
              "the device's; else 512, from 5.0 on 1280, from 6.17 on 4096");
 
     /// scatter/gather segments of a request; a driver's limit (cciss 31)
     max_segments: u32 = setting(Unit::Count, 128, (1, 65_535)).taken_at(Place::Device)
-        .effective(|e| fact(e, |q| q.max_segments))
+        .effective(|e, catalogue| fact(e, catalogue, |q| q.max_segments))
         .manual("most segments of a request", "the device's; else 128");
 
     // The driver's flag is of 2.6.28, the file of 2.6.29.
     /// whether the device seeks
     rotational: bool = switch(1).since(V2_6_28).without(1)
-        .effective(|e| fact(e, |q| u32::from(q.rotational)))
+        .effective(|e, catalogue| fact(e, catalogue, |q| u32::from(q.rotational)))
         .manual("whether the device seeks, 0 or 1 (2.6.28: drivers know; a file since 2.6.29)",
              "the device's");
 
@@ -96,7 +96,7 @@ settings! {
     nomerges: u8 = setting(Unit::Count, 0, (0, 1)).since(V2_6_26).without(0)
         .then(V2_6_34, 0).range(0, 2)
         .help("1: merge only with the last merged request; 2: never")
-        .effective(|e| fact(e, |q| u32::from(q.nomerges)))
+        .effective(|e, catalogue| fact(e, catalogue, |q| u32::from(q.nomerges)))
         .manual("1: merge only with the request merged with last (2.6.26); 2 (2.6.34): never", "0");
 
     /// commands the device takes at once (device/queue_depth)
@@ -105,7 +105,7 @@ settings! {
             file: "/sys/block/{disk}/device/queue_depth",
             parameter: "virtio_blk.queue_depth",
         })
-        .effective(|e| Some(i64::from(e.queue_depth().ok()?)))
+        .effective(|e, catalogue| Some(i64::from(e.queue_depth(catalogue).ok()?)))
         .manual("commands that the device takes at once; in files a key of `[device]`",
              "the device's");
 
@@ -118,14 +118,14 @@ settings! {
 
     /// largest readahead window
     read_ahead_kb: u32 = setting(Unit::KiB, 128, (0, 65_536))
-        .effective(|e| i64::try_from(e.read_ahead_bytes() >> 10).ok())
+        .effective(|e, _| i64::try_from(e.read_ahead_bytes() >> 10).ok())
         .manual("largest read-ahead window, KiB", "128; of RAID 0 at least two stripes");
 
     /// largest discard; 0: none
     discard_max_bytes: u64 = setting(Unit::Bytes, 0, (0, u32::MAX as i64 * 512))
         .since(KernelVersion::new(4, 3))
-        .effective(|e| {
-            let facts = e.catalogue.queue_facts(e).ok()?;
+        .effective(|e, catalogue| {
+            let facts = e.queue_facts(catalogue).ok()?;
             i64::try_from(facts.discard_max_bytes).ok()
         })
         .manual("largest discard, bytes; larger ones are split; 0: there are none (4.3)",

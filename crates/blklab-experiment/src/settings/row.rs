@@ -2,7 +2,7 @@
 //! One row of the table of settings, and how rows are written down.
 
 use super::{Home, Place};
-use crate::{Cgroup, Experiment};
+use crate::{Catalogue, Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable, Unit, existence};
 use blklab_types::Error;
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ pub(crate) enum Access {
     },
     Text {
         get: fn(&Experiment) -> String,
-        set: fn(&mut Experiment, &str) -> Result<(), Error>,
+        set: fn(&mut Experiment, &str, &Catalogue) -> Result<(), Error>,
     },
     /// A number of a control group.
     GroupNumber {
@@ -90,7 +90,7 @@ pub struct Setting {
     pub(super) matters: bool,
     /// What it comes to, where the default does not say: the device and others
     /// have a say.
-    pub(super) effective: Option<fn(&Experiment) -> Option<i64>>,
+    pub(super) effective: Option<fn(&Experiment, &Catalogue) -> Option<i64>>,
     /// What the manual says, if more than the row's line.
     doc: &'static str,
     /// The default in words, if more than a number.
@@ -223,7 +223,10 @@ impl Setting {
     }
 
     /// What it comes to in an experiment.
-    pub(crate) const fn effective(mut self, get: fn(&Experiment) -> Option<i64>) -> Setting {
+    pub(crate) const fn effective(
+        mut self,
+        get: fn(&Experiment, &Catalogue) -> Option<i64>,
+    ) -> Setting {
         self.effective = Some(get);
         self
     }

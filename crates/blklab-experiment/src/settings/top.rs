@@ -16,7 +16,7 @@ const fn text(
     help: &'static str,
     default: &'static str,
     get: fn(&crate::Experiment) -> String,
-    set: fn(&mut crate::Experiment, &str) -> Result<(), Error>,
+    set: fn(&mut crate::Experiment, &str, &crate::Catalogue) -> Result<(), Error>,
 ) -> Setting {
     setting(Unit::Count, 0, (0, 0))
         .form(Form::Text)
@@ -30,7 +30,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "what runs it",
         "sim",
         |e| e.target.clone(),
-        |e, value| {
+        |e, value, _| {
             value.clone_into(&mut e.target);
             Ok(())
         },
@@ -61,7 +61,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "release of fio that job files follow, 1.24 or 3.33",
         "3.33",
         |e| e.fio.name().to_owned(),
-        |e, value| {
+        |e, value, _| {
             e.fio = value
                 .parse::<Release>()
                 .map_err(|err| Error::new(err.to_string()))?;

@@ -2,7 +2,7 @@
 //! Values of settings: read from texts, kept in an experiment, written.
 
 use super::{Access, Form, Home, Setting};
-use crate::{Cgroup, Experiment};
+use crate::{Catalogue, Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable};
 use blklab_types::Error;
 use blklab_types::shown;
@@ -40,12 +40,12 @@ impl Setting {
     ///
     /// # Errors
     /// If that has no such setting, or it does not take the value.
-    pub fn set(&self, e: &mut Experiment, value: &str) -> Result<(), Error> {
+    pub fn set(&self, e: &mut Experiment, value: &str, catalogue: &Catalogue) -> Result<(), Error> {
         let Some(row) = self.row_in(e.kernel) else {
             let what = format!("{}: {}", self.name(), self.absence(e.kernel));
             return Err(Error::new(what).about(self.key()));
         };
-        self.write(e, row, value)
+        self.write(e, row, value, catalogue)
     }
 
     /// Why a kernel does not have it.
@@ -123,8 +123,13 @@ impl Setting {
 
     /// Writes what an experiment file says. Whether the kernel has it, and takes
     /// the value, is for [`Experiment::check`] to say: another may be chosen.
-    pub(crate) fn set_in_file(&self, e: &mut Experiment, value: &str) -> Result<(), Error> {
-        self.write(e, self.widest(), value)
+    pub(crate) fn set_in_file(
+        &self,
+        e: &mut Experiment,
+        value: &str,
+        catalogue: &Catalogue,
+    ) -> Result<(), Error> {
+        self.write(e, self.widest(), value, catalogue)
     }
 
     /// Writes what an experiment file says in the finer unit of the field.
@@ -143,10 +148,16 @@ impl Setting {
             .expect("a row has a first range of releases")
     }
 
-    fn write(&self, e: &mut Experiment, row: &Tunable, value: &str) -> Result<(), Error> {
+    fn write(
+        &self,
+        e: &mut Experiment,
+        row: &Tunable,
+        value: &str,
+        catalogue: &Catalogue,
+    ) -> Result<(), Error> {
         let about = |err: Error| err.about(self.key());
         match self.access {
-            Access::Text { set, .. } => set(e, value).map_err(about),
+            Access::Text { set, .. } => set(e, value, catalogue).map_err(about),
             Access::Number { .. } => {
                 let number = self.parse(row, value).map_err(about)?;
                 self.put(e, Some(number));
@@ -159,7 +170,7 @@ impl Setting {
             }
             Access::Param => {
                 replace(&mut e.device.params, self.name(), value.to_owned());
-                e.default_scheduler();
+                e.default_scheduler(catalogue);
                 Ok(())
             }
             Access::MountOption => {
@@ -326,7 +337,11 @@ impl Setting {
     /// Its name and value in a saved experiment: what was set, what it comes to, or
     /// the default that all releases have. None where the kernel chooses, or does
     /// not have it.
-    pub(crate) fn saved(&self, e: &Experiment) -> Option<(&'static str, Value)> {
+    pub(crate) fn saved(
+        &self,
+        e: &Experiment,
+        catalogue: &Catalogue,
+    ) -> Option<(&'static str, Value)> {
         let row = self.row_in(e.kernel)?;
         match self.access {
             // Empty is what says nothing, as a file does that leaves it out.
@@ -351,7 +366,7 @@ impl Setting {
             default.filter(in_range)
         };
         let value = match self.effective {
-            Some(effective) => effective(e).filter(in_range),
+            Some(effective) => effective(e, catalogue).filter(in_range),
             None => self.stored(e).or_else(default),
         }?;
         let name = self.fine_name.unwrap_or(self.name());

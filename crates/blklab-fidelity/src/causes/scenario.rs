@@ -101,7 +101,7 @@ pub(super) fn run(id: &str, text: &str) -> Result<Ran, Error> {
     let plan = planner.plan(&e)?;
     let ended = plan.run(sinks, Arc::default());
     ended.map_err(|failed| Error::new(failed.to_string()))?;
-    let context = blklab::why::context_of(&e)?;
+    let context = blklab::why::context_of(&e, planner.catalogue())?;
     let trace = kept.0.take();
     Ok(Ran {
         events: trace.events,

@@ -67,11 +67,7 @@ pub(super) fn trace_of(disk: &Path) -> PathBuf {
 /// If the disk or its trace cannot be read or used.
 pub fn run_disk(disk: &Path) -> Result<DiskReport, Error> {
     let id = disk.file_stem().unwrap_or_default().to_string_lossy();
-    let mut e = Experiment::new(
-        &id,
-        Workload::Processes(Vec::new()),
-        &blklab_sim::catalogue(),
-    );
+    let mut e = Experiment::new(&id, Workload::Processes(Vec::new()));
     e.device = DeviceSpec {
         name: "disksim".to_owned(),
         params: vec![("file".to_owned(), disk.display().to_string())],

@@ -245,7 +245,8 @@ pub fn run_fio_case(
 ) -> Result<FioReport, Error> {
     let results = results_of(case, results);
     let beside = results.parent().unwrap_or(Path::new("")).to_path_buf();
-    let mut e = blklab_experiment::load(case, &blklab_sim::catalogue())?;
+    let catalogue = blklab_sim::catalogue();
+    let mut e = blklab_experiment::load(case, &catalogue)?;
     let mut report = FioReport {
         id: e.id.clone(),
         scheduler: e.scheduler.clone(),
@@ -255,7 +256,7 @@ pub fn run_fio_case(
     };
     let measured = measured::jobs(&results.join(format!("{}.json", e.id)))?;
     let variation = Variation::read(&beside)?;
-    if let Err(err) = e.check() {
+    if let Err(err) = e.check(&catalogue) {
         report.skipped = Some(err.what);
         return Ok(report);
     }

@@ -193,24 +193,29 @@ impl MachineCase {
     /// If something of it is not known here.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let machine = &*LINUX_2_6_28;
-        let mut e = Experiment::new(&self.id, self.workload.clone(), &blklab_sim::catalogue());
-        e.choose_kernel(machine.kernel.parse()?);
-        e.choose_scheduler(self.text("scheduler"))?;
+        let catalogue = &blklab_sim::catalogue();
+        let mut e = Experiment::new(&self.id, self.workload.clone());
+        e.choose_kernel(machine.kernel.parse()?, catalogue);
+        e.choose_scheduler(self.text("scheduler"), catalogue)?;
         e.device = self.device()?;
         if self.text("target").contains("raid1") {
             e.md = Some(blklab_experiment::MdSpec::parse(&["raid1:2"])?);
         }
-        e.set("queue_depth", self.text("queue_depth"))?;
-        e.set("memory", &format!("{}m", self.text("memory_mib")))?;
-        e.set("filesystem", &self.filesystem()?)?;
-        e.set("fio", self.fio)?;
-        e.set("page_cost_ns", &machine.page_cost_ns.to_string())?;
-        e.set("cpus", &machine.cpus.to_string())?;
+        e.set("queue_depth", self.text("queue_depth"), catalogue)?;
+        e.set(
+            "memory",
+            &format!("{}m", self.text("memory_mib")),
+            catalogue,
+        )?;
+        e.set("filesystem", &self.filesystem()?, catalogue)?;
+        e.set("fio", self.fio, catalogue)?;
+        e.set("page_cost_ns", &machine.page_cost_ns.to_string(), catalogue)?;
+        e.set("cpus", &machine.cpus.to_string(), catalogue)?;
         for change in self.text("changed").split_whitespace() {
             let (key, value) = change.split_once('=').unwrap_or((change, ""));
-            e.set(key, value)?;
+            e.set(key, value, catalogue)?;
         }
-        e.check()?;
+        e.check(catalogue)?;
         Ok(e)
     }
 

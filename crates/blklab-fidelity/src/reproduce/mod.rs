@@ -162,7 +162,7 @@ fn add_cell(
     settings: &[(String, String)],
 ) -> Result<(), Error> {
     let mut experiment = study.parts[place.part].variant_on(place.variant, settings)?;
-    experiment.check()?;
+    experiment.check(&blklab_sim::catalogue())?;
     // What makes no difference to a run.
     experiment.id = study.name.clone();
     experiment.title.clear();

@@ -198,17 +198,18 @@ impl Part {
         i: usize,
         settings: &[(String, String)],
     ) -> Result<Experiment, Error> {
+        let catalogue = &blklab_sim::catalogue();
         let mut machine = self.experiment.clone();
         for (key, value) in settings {
             // Which scheduler ran is a setting of no table.
             if key == "scheduler" {
-                machine.choose_scheduler(value)?;
+                machine.choose_scheduler(value, catalogue)?;
             } else {
-                machine.set(key, value)?;
+                machine.set(key, value, catalogue)?;
             }
         }
         match self.experiment.variants.get(i) {
-            Some(v) => machine.with_variant(v),
+            Some(v) => machine.with_variant(v, catalogue),
             None => Ok(machine),
         }
     }

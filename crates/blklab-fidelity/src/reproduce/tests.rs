@@ -66,7 +66,7 @@ fn studies_share_runs_of_the_same_experiment() {
 
 /// The value that an experiment has at `table.key`.
 fn value_at(e: &blklab_experiment::Experiment, key: &str) -> Option<String> {
-    let text = e.to_toml("job.fio").unwrap();
+    let text = e.to_toml("job.fio", &blklab_sim::catalogue()).unwrap();
     let top: toml::Table = text.parse().unwrap();
     let (table, key) = key.split_once('.')?;
     let value = top.get(table)?.get(key)?;
@@ -126,7 +126,10 @@ fn processor_times_are_those_of_their_study() {
             let fitted = part.variant(v).unwrap();
             let mut usual = fitted.clone();
             (usual.vm.request_cost_ns, usual.vm.sched_cost_ns) = (None, None);
-            let times = |e: &blklab_experiment::Experiment| (e.request_cost(), e.sched_cost());
+            let catalogue = blklab_sim::catalogue();
+            let times = |e: &blklab_experiment::Experiment| {
+                (e.request_cost(), e.facts(&catalogue).sched_cost)
+            };
             assert_eq!(times(&usual), times(&fitted), "{}", fitted.scheduler);
         }
     }

@@ -47,7 +47,7 @@ impl Target for Playback {
     }
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
-        e.check_on(|| Ok(None))?;
+        e.check_on(&self.catalogue(), || Ok(None))?;
         Ok(self.site.clone())
     }
 
@@ -97,7 +97,7 @@ fn experiment(planner: &Planner) -> Experiment {
         Source::Toml,
         EXPERIMENT,
         &no_files,
-        &planner.catalogue(),
+        planner.catalogue(),
     );
     e.expect("an experiment")
 }
@@ -156,16 +156,21 @@ fn a_target_is_chosen_by_its_name() {
 fn an_experiment_keeps_its_target_and_one_without_says_nothing() {
     let planner = planner();
     let mut e = experiment(&planner);
-    assert!(!e.to_toml("job.fio").expect("TOML").contains("target"));
-    e.set("target", "playback").expect("a key");
-    let text = e.to_toml("job.fio").expect("TOML");
+    assert!(
+        !e.to_toml("job.fio", planner.catalogue())
+            .expect("TOML")
+            .contains("target")
+    );
+    e.set("target", "playback", planner.catalogue())
+        .expect("a key");
+    let text = e.to_toml("job.fio", planner.catalogue()).expect("TOML");
     let no_files = |name: &str| unreachable!("{name} is not named");
     let again = parse(
         "e.toml",
         Source::Toml,
         &text,
         &no_files,
-        &planner.catalogue(),
+        planner.catalogue(),
     );
     assert_eq!(again.expect("it is read").target, "playback");
 }
@@ -183,7 +188,7 @@ fn runs_of_two_targets_are_compared_and_shown_on_one_page() {
         })
         .collect();
     let options = Options::default();
-    let found = Recordings::find(&dirs, &planner.catalogue()).expect("two runs");
+    let found = Recordings::find(&dirs, planner.catalogue()).expect("two runs");
     let sides = found.read(&options, || {}).expect("their events");
     let compared = compare(&sides[0], &sides[1], &options).expect("compared");
     assert!(compared.identical);
@@ -193,11 +198,11 @@ fn runs_of_two_targets_are_compared_and_shown_on_one_page() {
     let members: Vec<_> = dirs
         .iter()
         .map(|dir| {
-            let run = RunDir::open(dir, &planner.catalogue()).expect("a run");
+            let run = RunDir::open(dir, planner.catalogue()).expect("a run");
             let asked = Asked {
                 label: "run",
                 source: "run",
-                context: context_of(&run.experiment).expect("a context"),
+                context: context_of(&run.experiment, planner.catalogue()).expect("a context"),
                 shown_max: SHOWN_MAX,
             };
             let mut events = run.events().expect("its events");
@@ -212,9 +217,10 @@ fn runs_of_two_targets_are_compared_and_shown_on_one_page() {
 fn why_and_what_if_run_on_the_target_of_the_experiment() {
     let planner = planner();
     let mut e = experiment(&planner);
-    e.set("target", "playback").expect("a key");
+    e.set("target", "playback", planner.catalogue())
+        .expect("a key");
     let plan = planner.plan(&e).expect("a plan");
-    let context = context_of(&e).expect("a context");
+    let context = context_of(&e, planner.catalogue()).expect("a context");
     let stop = || Arc::new(AtomicBool::default());
     let ran = why_of_run(&plan, context.clone(), Recording::default(), stop());
     let (report, recording, outcome) = ran.expect("it runs");

@@ -49,8 +49,8 @@ where
     B: Future<Output = ()> + 'static,
 {
     let none = Workload::Processes(Vec::new());
-    let mut e = Experiment::new("test", none, &crate::catalogue());
-    e.choose_kernel("2.6.28".parse().unwrap());
+    let mut e = Experiment::new("test", none);
+    e.choose_kernel("2.6.28".parse().unwrap(), &crate::catalogue());
     let sinks = Sinks::of_events(Box::new(Nowhere));
     let m = build_machine(&e, sinks, std::sync::Arc::default()).unwrap();
     let finished = Rc::default();
@@ -209,7 +209,7 @@ fn small_regions_cost_ten_times_as_much_as_plain_calls() {
 #[test]
 fn the_replacement_runs_lists_side_by_side_up_to_a_limit() {
     let none = Workload::Processes(Vec::new());
-    let e = Experiment::new("test", none, &crate::catalogue());
+    let e = Experiment::new("test", none);
     let sinks = Sinks::of_events(Box::new(Nowhere));
     let m = build_machine(&e, sinks, std::sync::Arc::default()).unwrap();
     let finished: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();

@@ -70,7 +70,7 @@ pub fn cache_config(
     capacity: Option<u64>,
 ) -> Result<(Config, Filesystem), Error> {
     let limits = crate::limits::queue_limits(e)?;
-    let bio_max_sectors = e.queue_facts()?.bio_max_sectors;
+    let bio_max_sectors = crate::limits::queue_facts(e)?.bio_max_sectors;
     let (vm, v) = (&e.vm, e.kernel);
     let mut c = Config::new(features, vm.memory_bytes(v));
     c.dirty_ratio = vm.dirty_ratio(v);

@@ -332,7 +332,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     fn machine() -> Machine {
-        let e = Experiment::new("x", Workload::Processes(Vec::new()), &crate::catalogue());
+        let e = Experiment::new("x", Workload::Processes(Vec::new()));
         let sinks = Sinks::of_events(Box::new(blklab_trace::NullSink));
         build_machine(&e, sinks, Arc::new(AtomicBool::new(false))).expect("a machine")
     }

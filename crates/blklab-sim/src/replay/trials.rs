@@ -9,6 +9,7 @@
 
 use super::before::Before;
 use super::feeder::Replay;
+use crate::catalogue::catalogue_with;
 use blklab_experiment::Experiment;
 use blklab_sched::Schedulers;
 
@@ -92,7 +93,8 @@ impl Origin {
     /// Requests that the scheduler takes in a batch (`fifo_batch`); none if it
     /// does not count them.
     fn batch(&self) -> u32 {
-        let scheduler = self.experiment.scheduler();
+        let catalogue = catalogue_with(self.schedulers);
+        let scheduler = self.experiment.scheduler(&catalogue);
         let (_, tunables) = scheduler.expect("the scheduler of a queue that was made");
         if !tunables.names().any(|n| n == "fifo_batch") {
             return 0;

@@ -11,7 +11,7 @@ use blklab_types::Time;
 use std::sync::Arc;
 
 fn experiment(kernel: &str, scheduler: &str, workload: Workload) -> Experiment {
-    let mut e = Experiment::new("alloc", workload, &blklab_sim::catalogue());
+    let mut e = Experiment::new("alloc", workload);
     e.kernel = kernel.parse().expect("a version");
     e.scheduler = scheduler.to_owned();
     e.device = DeviceSpec {

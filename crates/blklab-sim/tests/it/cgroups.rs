@@ -4,6 +4,7 @@
 use crate::rig::{Ran, experiment, run, run_processes};
 use blklab_experiment::Experiment;
 use blklab_kernel::KernelVersion;
+use blklab_sim::catalogue;
 use blklab_trace::{Action, Event};
 use blklab_types::Time;
 
@@ -16,7 +17,8 @@ fn multi_queue(groups: &[(&str, &str)]) -> Experiment {
     e.device.name = "parallel".to_owned();
     e.device.params = vec![("read_ns".to_owned(), "100000".to_owned())];
     for (key, value) in groups {
-        e.set(key, value).expect("a setting of a group");
+        e.set(key, value, &catalogue())
+            .expect("a setting of a group");
     }
     e
 }
@@ -156,7 +158,7 @@ fn shares(e: &Experiment, rw: &str) -> f64 {
     let mut e = e.clone();
     for (group, weight) in [("light", "100"), ("heavy", "300")] {
         let key = format!("cgroup.{group}.{file}");
-        e.set(&key, weight).expect("a weight");
+        e.set(&key, weight, &catalogue()).expect("a weight");
     }
     let text = format!(
         "[global]\nioengine=sync\ndirect=1\nsize=64m\nrw={rw}\nruntime=20\n\
@@ -183,7 +185,7 @@ fn bfq_serves_groups_by_weight() {
     e.scheduler = "bfq".to_owned();
     for kernel in ["5.10", "6.1", "6.12"] {
         e.kernel = kernel.parse().expect("a version");
-        e.set("low_latency", "0").expect("a tunable");
+        e.set("low_latency", "0", &catalogue()).expect("a tunable");
         let ratio = shares(&e, "read");
         assert!((2.7..=3.3).contains(&ratio), "{kernel}: {ratio}");
     }

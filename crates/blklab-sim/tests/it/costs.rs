@@ -4,12 +4,13 @@
 use crate::rig::{Ran, experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_fiostat::Ddir;
+use blklab_sim::catalogue;
 
 /// Linux 6.1 with one processor and a null_blk of 500 us.
 fn one_processor(scheduler: &str, settings: &[(&str, &str)], memory_backed: bool) -> Experiment {
     let mut e = experiment();
-    e.choose_kernel("6.1".parse().unwrap());
-    e.choose_scheduler(scheduler).unwrap();
+    e.choose_kernel("6.1".parse().unwrap(), &catalogue());
+    e.choose_scheduler(scheduler, &catalogue()).unwrap();
     let switch = if memory_backed { "on" } else { "off" };
     let params = [
         ("completion_nsec", "500000"),
@@ -20,11 +21,11 @@ fn one_processor(scheduler: &str, settings: &[(&str, &str)], memory_backed: bool
         name: "null_blk".to_owned(),
         params: params.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
     };
-    e.set("cpus", "1").unwrap();
-    e.set("switch_cost_ns", "2000").unwrap();
-    e.set("processor_time", "0").unwrap();
+    e.set("cpus", "1", &catalogue()).unwrap();
+    e.set("switch_cost_ns", "2000", &catalogue()).unwrap();
+    e.set("processor_time", "0", &catalogue()).unwrap();
     for (key, value) in settings {
-        e.set(key, value).unwrap();
+        e.set(key, value, &catalogue()).unwrap();
     }
     e
 }
@@ -90,7 +91,7 @@ fn a_program_gives_way_to_kblockd() {
                filename=/dev/sda\n";
     let mut e = one_processor("mq-deadline", &[("io_cost_ns", "2000000")], false);
     e.device.params[0].1 = "5000000".to_owned();
-    e.set("queue_depth", "1").unwrap();
+    e.set("queue_depth", "1", &catalogue()).unwrap();
     let end_us = run(&e, job).outcome.end.ns() / 1000;
     assert!((22_000..22_500).contains(&end_us), "{end_us}");
 }
@@ -169,7 +170,7 @@ const WRITE: &str = "[a]\nioengine=libaio\niodepth=4\ndirect=1\nrw=write\nbs=256
 fn what_a_limited_driver_refuses_is_merged() {
     let ios = |kernel: &str| {
         let mut e = one_processor("none", &[("max_sectors_kb", "512")], false);
-        e.choose_kernel(kernel.parse().unwrap());
+        e.choose_kernel(kernel.parse().unwrap(), &catalogue());
         let params = [("completion_nsec", "1000000"), ("mbps", "50")];
         e.device.params = params.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         run(&e, WRITE).job("a").stat.dir(Ddir::Write).total_ios
@@ -190,7 +191,7 @@ fn a_job_prepares_itself_before_its_first_read() {
             ("job_setup_ns", "6000000"),
         ];
         let mut e = one_processor("none", &settings, false);
-        e.choose_kernel(kernel.parse().unwrap());
+        e.choose_kernel(kernel.parse().unwrap(), &catalogue());
         e.device.params[0].1 = "100000".to_owned();
         let r = run(&e, two);
         let first_read = |name: &str| r.job(name).stat.dir(Ddir::Read).clat.stat.max;

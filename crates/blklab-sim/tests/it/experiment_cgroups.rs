@@ -15,7 +15,7 @@ fn read(head: &str, tables: &str) -> Result<Experiment, Error> {
     let text = format!("{head}job = '''\n[a]\nsize=1m\n'''\n{tables}");
     let no_files = |_: &str| Err(Error::new("no files here"));
     let e = parse("e.toml", Source::Toml, &text, &no_files, &catalogue())?;
-    e.check().map_err(|err| Error {
+    e.check(&catalogue()).map_err(|err| Error {
         file: Some("e.toml".to_owned()),
         ..err
     })?;
@@ -50,11 +50,11 @@ fn files_are_written_as_the_kernels() {
 fn they_are_saved_and_read_again() {
     let tables = "[cgroup.a]\nio.max = 'rbps=5 wiops=7'\n[cgroup.'x.y/z']\nio.weight = 30\n";
     let e = read(MQ, tables).unwrap();
-    let text = e.to_toml("a.fio").unwrap();
+    let text = e.to_toml("a.fio", &catalogue()).unwrap();
     let job = |_: &str| Ok(("a.fio".to_owned(), "[a]\nsize=1m\n".to_owned()));
     let again = parse("e.toml", Source::Toml, &text, &job, &catalogue()).unwrap();
     assert_eq!(again.cgroups, e.cgroups);
-    assert_eq!(again.to_toml("a.fio").unwrap(), text);
+    assert_eq!(again.to_toml("a.fio", &catalogue()).unwrap(), text);
 }
 
 #[test]
@@ -176,12 +176,20 @@ fn kernels_without_a_file_refuse_it() {
 #[test]
 fn settings_change_single_limits() {
     let mut e = read(MQ, "[cgroup.a]\nio.max = 'rbps=5 wiops=7'\n").unwrap();
-    e.set("cgroup.a.io.max", "wiops=max riops=9").unwrap();
-    e.set("cgroup.b.c/d.io.bfq.weight", "12").unwrap();
+    e.set("cgroup.a.io.max", "wiops=max riops=9", &catalogue())
+        .unwrap();
+    e.set("cgroup.b.c/d.io.bfq.weight", "12", &catalogue())
+        .unwrap();
     assert_eq!(e.cgroups[0].files()[0].1, "rbps=5 riops=9");
     assert_eq!(names(&e), ["a", "b.c", "b.c/d"]);
-    assert!(e.can_set("cgroup.a.io.max") && !e.can_set("cgroup.a.blkio.weight"));
-    let err = e.set("cgroup.a", "1").unwrap_err().to_string();
+    assert!(
+        e.can_set("cgroup.a.io.max", &catalogue())
+            && !e.can_set("cgroup.a.blkio.weight", &catalogue())
+    );
+    let err = e
+        .set("cgroup.a", "1", &catalogue())
+        .unwrap_err()
+        .to_string();
     assert!(
         err.starts_with("cgroup.a: write cgroup.NAME.FILE=VALUE"),
         "{err}"
@@ -236,7 +244,7 @@ fn processes_are_in_groups_that_exist() {
     };
     e.workload = of_processes.workload;
     assert_eq!(
-        e.check().unwrap_err().what,
+        e.check(&catalogue()).unwrap_err().what,
         "process 'p': no cgroup is called 'fats'; did you mean 'fast'? valid: fast"
     );
 }
@@ -245,7 +253,7 @@ fn processes_are_in_groups_that_exist() {
 fn weights_that_nobody_looks_at_are_noted() {
     let e = read(MQ, "[cgroup.a]\nio.bfq.weight = 7\n").unwrap();
     assert_eq!(
-        e.notes(),
+        e.notes(&catalogue()),
         ["cgroup a: mq-deadline does not look at weights of groups"]
     );
 }

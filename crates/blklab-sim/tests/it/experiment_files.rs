@@ -21,11 +21,11 @@ fn read(source: Source, text: &str) -> Result<Experiment, Error> {
 /// Reads, checks, writes, reads again: nothing may change.
 fn round_trip(source: Source, text: &str) {
     let e = read(source, text).unwrap();
-    e.check().unwrap();
-    let written = e.to_toml("a.fio").unwrap();
+    e.check(&catalogue()).unwrap();
+    let written = e.to_toml("a.fio", &catalogue()).unwrap();
     let again = read(Source::Toml, &written).unwrap();
-    again.check().unwrap();
-    assert_eq!(again.to_toml("a.fio").unwrap(), written);
+    again.check(&catalogue()).unwrap();
+    assert_eq!(again.to_toml("a.fio", &catalogue()).unwrap(), written);
     if let (Workload::Processes(a), Workload::Processes(b)) = (&e.workload, &again.workload) {
         assert_eq!(a, b);
     }
@@ -71,7 +71,7 @@ fn regressions() {
     for entry in std::fs::read_dir(dir).expect("the folder is part of the project") {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         for source in [Source::Toml, Source::Json] {
-            let checked = read(source, &text).and_then(|e| e.check().map(|()| e));
+            let checked = read(source, &text).and_then(|e| e.check(&catalogue()).map(|()| e));
             match checked {
                 Ok(_) => round_trip(source, &text),
                 Err(e) => assert_eq!(e.to_string().lines().count(), 1, "{e}"),
@@ -172,9 +172,9 @@ fn sizes_are_as_written_in_fio() {
 #[test]
 fn settings_are_checked_as_they_are_made() {
     let mut e = read(Source::Fio, "").unwrap();
-    e.choose_kernel("4.19".parse().unwrap());
+    e.choose_kernel("4.19".parse().unwrap(), &catalogue());
     let mut fails = |key, value, expected: &str| {
-        let error = e.set(key, value).unwrap_err().to_string();
+        let error = e.set(key, value, &catalogue()).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     };
     fails(
@@ -186,7 +186,7 @@ fn settings_are_checked_as_they_are_made() {
     fails("seed", "-1", "seed=-1: expected");
     fails("memory", "1k", "memory=1k: expected a size from 16m to");
     fails("nomerges", "3", "nomerges=3: expected a number from 0 to 2");
-    e.set("quantum", "3").unwrap();
+    e.set("quantum", "3", &catalogue()).unwrap();
     assert_eq!(e.tunables, [("quantum".to_owned(), 3)]);
 }
 
@@ -203,12 +203,12 @@ fn a_device_brings_what_its_driver_is_told() {
         name: "sata-7200-2008".to_owned(),
         params,
     };
-    e.choose_device(spec(params)).unwrap();
+    e.choose_device(spec(params), &catalogue()).unwrap();
     assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
-    assert_eq!(e.queue_depth(), Ok(4));
+    assert_eq!(e.queue_depth(&catalogue()), Ok(4));
     assert_eq!(e.queue.fetch, Some(blklab_types::Fetch::CheckThenPeek));
     let wrong = vec![("fetch".to_owned(), "peek".to_owned())];
-    let err = e.choose_device(spec(wrong)).unwrap_err();
+    let err = e.choose_device(spec(wrong), &catalogue()).unwrap_err();
     assert_eq!(
         err.what,
         "fetch=peek: expected 'peek_then_check' or 'check_then_peek'"
@@ -219,18 +219,21 @@ fn a_device_brings_what_its_driver_is_told() {
 fn the_kernel_has_a_scheduler_of_its_own() {
     let mut e = read(Source::Fio, "").unwrap();
     assert_eq!(e.scheduler, "mq-deadline");
-    e.choose_device(DeviceSpec {
-        name: "nvme-consumer".to_owned(),
-        params: Vec::new(),
-    })
+    e.choose_device(
+        DeviceSpec {
+            name: "nvme-consumer".to_owned(),
+            params: Vec::new(),
+        },
+        &catalogue(),
+    )
     .unwrap();
     assert_eq!(e.scheduler, "none");
-    e.choose_kernel("4.19".parse().unwrap());
+    e.choose_kernel("4.19".parse().unwrap(), &catalogue());
     assert_eq!(e.scheduler, "cfq");
-    e.choose_kernel("2.6.17".parse().unwrap());
+    e.choose_kernel("2.6.17".parse().unwrap(), &catalogue());
     assert_eq!(e.scheduler, "anticipatory");
-    e.choose_scheduler("deadline").unwrap();
-    e.choose_kernel("3.7".parse().unwrap());
+    e.choose_scheduler("deadline", &catalogue()).unwrap();
+    e.choose_kernel("3.7".parse().unwrap(), &catalogue());
     assert_eq!(e.scheduler, "deadline");
 }
 
@@ -241,13 +244,13 @@ fn variants_change_what_they_name() {
         [[variant]]\nname = 'other'\nkernel = '2.6.33'\nscheduler = 'deadline'\n\
         patches = ['batch_patch']\nset = { fifo_batch = 4, queue_depth = 1 }\n";
     let e = read(Source::Toml, text).unwrap();
-    let own = e.with_variant(&e.variants[0]).unwrap();
+    let own = e.with_variant(&e.variants[0], &catalogue()).unwrap();
     assert_eq!((own.scheduler.as_str(), own.patches.len()), ("cfq", 1));
-    let other = e.with_variant(&e.variants[1]).unwrap();
+    let other = e.with_variant(&e.variants[1], &catalogue()).unwrap();
     assert_eq!(other.kernel.to_string(), "2.6.33");
     assert_eq!(other.tunables, [("fifo_batch".to_owned(), 4)]);
     assert_eq!(other.queue.queue_depth, Some(1));
-    let error = other.check().unwrap_err().to_string();
+    let error = other.check(&catalogue()).unwrap_err().to_string();
     assert!(
         error.contains("'cached_merge_limit' does not fit kernel 2.6.33"),
         "{error}"
@@ -263,7 +266,10 @@ fn published_numbers_belong_to_a_configuration() {
         [[published]]\ndirection = 'read'\npatches = ['quantum_tweak1', 'quantum_tweak2']\n\
         [[published]]\ndirection = 'read'\nscheduler = 'cfq'\n";
     let mut e = read(Source::Toml, text).unwrap();
-    let fits = |e: &Experiment| -> Vec<bool> { e.published.iter().map(|p| p.fits(e)).collect() };
+    let fits = |e: &Experiment| -> Vec<bool> {
+        let depth = e.queue_depth(&catalogue()).ok();
+        e.published.iter().map(|p| p.fits(e, depth)).collect()
+    };
     assert_eq!(fits(&e), [false, true]);
     e.patches = vec!["quantum_tweak2".into(), "quantum_tweak1".into()];
     assert_eq!(fits(&e), [true, false]);
@@ -275,7 +281,7 @@ fn published_numbers_belong_to_a_configuration() {
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let e = read(Source::Json, r#"{"job":"[a]","title":"\u001b[31m"}"#).unwrap();
-    let error = e.check().unwrap_err().to_string();
+    let error = e.check(&catalogue()).unwrap_err().to_string();
     assert!(
         error.starts_with("title has a control character"),
         "{error}"
@@ -285,14 +291,21 @@ fn control_characters_do_not_reach_the_terminal() {
 #[test]
 fn seeds_fit_experiment_files() {
     let e = read(Source::Json, r#"{"job":"[a]","seed":18446744073709551615}"#).unwrap();
-    assert!(e.check().unwrap_err().to_string().starts_with("seed=1844"));
+    assert!(
+        e.check(&catalogue())
+            .unwrap_err()
+            .to_string()
+            .starts_with("seed=1844")
+    );
 }
 
 #[test]
 fn arrays_that_cannot_be() {
     let said = |text: &str| {
         let e = read(Source::Toml, &format!("job_file = 'a.fio'\n{text}"));
-        e.and_then(|e| e.check()).unwrap_err().to_string()
+        e.and_then(|e| e.check(&catalogue()))
+            .unwrap_err()
+            .to_string()
     };
     let md = |keys: &str| said(&format!("kernel = '2.6.28'\n[md]\n{keys}\n"));
     for (text, expected) in [
@@ -334,7 +347,10 @@ fn capacity_and_largest_bio_of_an_array() {
         Some(134_217_600)
     );
     assert_eq!(mirror.capacity_sectors(Some(1000)), Some(768));
-    assert_eq!(mirror.queue_facts().map(|q| q.bio_max_sectors), Ok(255));
+    assert_eq!(
+        mirror.queue_facts(&catalogue()).map(|q| q.bio_max_sectors),
+        Ok(255)
+    );
     assert_eq!(mirror.read_ahead_bytes(), 128 << 10);
     let stripes = with("level = 'raid0'\nmembers = 3\nchunk_kb = 256");
     assert_eq!(stripes.capacity_sectors(Some(2048)), Some(3 * 1536));
@@ -370,7 +386,7 @@ fn a_measured_case_is_an_experiment_of_its_kernel() {
     let e = read(Source::Toml, text).unwrap();
     assert_eq!(e.queue.rotational, Some(false));
     assert_eq!(
-        e.notes(),
+        e.notes(&catalogue()),
         ["queue: rq_affinity makes no difference in the model"]
     );
     let named = "kernel = '5.10'\nseconds = 4\njob_file = 'a.fio'";

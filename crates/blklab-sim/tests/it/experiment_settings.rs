@@ -12,8 +12,8 @@ fn on(kernel: KernelVersion) -> Experiment {
         name: "a.fio".to_owned(),
         text: "[a]\nsize=1m\n".to_owned(),
     };
-    let mut e = Experiment::new("a", workload, &catalogue());
-    e.choose_kernel(kernel);
+    let mut e = Experiment::new("a", workload);
+    e.choose_kernel(kernel, &catalogue());
     e
 }
 
@@ -47,11 +47,12 @@ fn every_setting_survives_being_saved() {
             };
             for value in values(s, row) {
                 let mut e = on(kernel);
-                e.set(s.name(), &value)
+                e.set(s.name(), &value, &catalogue())
                     .unwrap_or_else(|err| panic!("{kernel} {}={value}: {err}", s.name()));
-                let again = read(&e.to_toml("a.fio").expect("it can be written"));
+                let again = read(&e.to_toml("a.fio", &catalogue()).expect("it can be written"));
                 let of = format!("{}={value} on {kernel}", s.name());
-                let spoken = |e: &Experiment| e.to_toml("a.fio").expect("it can be written");
+                let spoken =
+                    |e: &Experiment| e.to_toml("a.fio", &catalogue()).expect("it can be written");
                 assert_eq!(spoken(&again), spoken(&e), "{of}");
                 if s.home == Home::Machine {
                     assert_eq!(s.stored(&again), s.stored(&e), "{of}");
@@ -64,20 +65,21 @@ fn every_setting_survives_being_saved() {
 /// The same for what schedulers, devices, filesystems and control groups have.
 #[test]
 fn what_models_and_groups_have_survives_being_saved() {
-    let spoken = |e: &Experiment| e.to_toml("a.fio").expect("it can be written");
+    let spoken = |e: &Experiment| e.to_toml("a.fio", &catalogue()).expect("it can be written");
     let check = |e: &mut Experiment, key: &str, value: &str| {
         let before = spoken(e);
-        e.set(key, value)
+        e.set(key, value, &catalogue())
             .unwrap_or_else(|err| panic!("{key}={value}: {err}"));
         let after = spoken(e);
         assert_ne!(after, before, "{key}={value} changes nothing");
         assert_eq!(spoken(&read(&after)), after, "{key}={value}");
-        assert!(e.can_set(key), "{key}");
+        assert!(e.can_set(key, &catalogue()), "{key}");
     };
     for kernel in PRESETS.iter().map(|p| p.version) {
         for scheduler in Schedulers::default().in_release(kernel) {
             let mut e = on(kernel);
-            e.choose_scheduler(scheduler.name).expect("a scheduler");
+            e.choose_scheduler(scheduler.name, &catalogue())
+                .expect("a scheduler");
             let rows = scheduler_rows(scheduler);
             for s in rows.iter().filter(|s| s.row_in(kernel).is_some()) {
                 check(&mut e, s.name(), "3");
@@ -87,14 +89,15 @@ fn what_models_and_groups_have_survives_being_saved() {
     let newest = releases().last().expect("a release");
     for kind in blklab_fs::ALL {
         let mut e = on(newest);
-        e.choose_filesystem(kind.name).expect("a filesystem");
+        e.choose_filesystem(kind.name, &catalogue())
+            .expect("a filesystem");
         for s in filesystem_rows(kind) {
             let row = s.row_in(newest).expect("it has all options");
             let key = format!("filesystem.{}", s.name());
             for value in values(&s, row) {
                 check(&mut e, &key, &value);
             }
-            let err = e.set(&key, "a lot").unwrap_err();
+            let err = e.set(&key, "a lot", &catalogue()).unwrap_err();
             assert!(err.what.contains("expected "), "{err}");
             assert!(!s.rows()[0].help.is_empty() && !s.default_doc().is_empty());
         }
@@ -113,38 +116,48 @@ fn what_models_and_groups_have_survives_being_saved() {
             let mut e = on(kernel);
             let key = format!("cgroup.a.{}", s.name());
             let value = if s.is_text() { "rbps=5" } else { "500" };
-            assert_eq!(e.can_set(&key), s.row_in(kernel).is_some(), "{key}");
+            assert_eq!(
+                e.can_set(&key, &catalogue()),
+                s.row_in(kernel).is_some(),
+                "{key}"
+            );
             check_group(&mut e, &key, value, s.row_in(kernel).is_some());
         }
     }
 }
 
 fn check_group(e: &mut Experiment, key: &str, value: &str, exists: bool) {
-    e.set(key, value).expect("a file that is modelled");
-    assert_eq!(e.check().is_ok(), exists, "{key}");
-    let text = e.to_toml("a.fio").expect("it can be written");
+    e.set(key, value, &catalogue())
+        .expect("a file that is modelled");
+    assert_eq!(e.check(&catalogue()).is_ok(), exists, "{key}");
+    let text = e.to_toml("a.fio", &catalogue()).expect("it can be written");
     assert_eq!(read(&text).cgroups, e.cgroups, "{key}");
 }
 
 #[test]
 fn parameters_and_options_are_named_with_their_owner() {
     let mut e = on(releases().last().expect("a release"));
-    e.set("device.rpm", "5400").expect("a parameter");
-    e.set("device.queue_depth", "3").expect("the driver's");
+    e.set("device.rpm", "5400", &catalogue())
+        .expect("a parameter");
+    e.set("device.queue_depth", "3", &catalogue())
+        .expect("the driver's");
     assert_eq!(e.device.to_string(), "sata-7200-2008,rpm=5400");
-    assert_eq!(e.queue_depth(), Ok(3));
-    let refused = e.set("device.rmp", "5400").unwrap_err();
+    assert_eq!(e.queue_depth(&catalogue()), Ok(3));
+    let refused = e.set("device.rmp", "5400", &catalogue()).unwrap_err();
     assert!(
         refused
             .what
             .starts_with("no parameter of sata-7200-2008 is called 'rmp'; did you mean 'rpm'?"),
         "{refused}"
     );
-    e.set("filesystem", "ext3").expect("a filesystem");
-    e.set("filesystem.commit_s", "30").expect("an option");
-    e.set("filesystem.commit_s", "60").expect("an option");
+    e.set("filesystem", "ext3", &catalogue())
+        .expect("a filesystem");
+    e.set("filesystem.commit_s", "30", &catalogue())
+        .expect("an option");
+    e.set("filesystem.commit_s", "60", &catalogue())
+        .expect("an option");
     assert_eq!(e.filesystem.to_string(), "ext3:commit_s=60");
-    let refused = e.set("filesystem.commit_s", "0").unwrap_err();
+    let refused = e.set("filesystem.commit_s", "0", &catalogue()).unwrap_err();
     assert_eq!(
         refused.what,
         "commit_s=0: expected a number from 1 to 3600 s"
@@ -164,11 +177,11 @@ fn files_and_options_read_the_same_and_refuse_the_same() {
             |value: &str| format!("job_file = 'a.fio'\n[{table}]\n{} = '{value}'\n", s.name());
         for value in values(s, row) {
             let mut e = on(newest);
-            e.set(s.name(), &value).expect("a value");
+            e.set(s.name(), &value, &catalogue()).expect("a value");
             assert_eq!(s.stored(&read(&text(&value))), s.stored(&e), "{}", s.name());
         }
         let bad = "x";
-        let told = on(newest).set(s.name(), bad).unwrap_err();
+        let told = on(newest).set(s.name(), bad, &catalogue()).unwrap_err();
         let file = |name: &str| Ok((name.to_owned(), String::new()));
         let in_file = parse("e.toml", Source::Toml, &text(bad), &file, &catalogue()).unwrap_err();
         assert_eq!(told.what, in_file.what);
@@ -181,7 +194,7 @@ fn files_and_options_read_the_same_and_refuse_the_same() {
 fn a_value_of_later_releases_is_refused_by_earlier_ones() {
     let with = |kernel: &str| {
         let text = format!("kernel = '{kernel}'\njob_file = 'a.fio'\n[queue]\nnomerges = 2\n");
-        read(&text).check()
+        read(&text).check(&catalogue())
     };
     assert_eq!(with("2.6.34"), Ok(()));
     assert_eq!(
@@ -193,7 +206,8 @@ fn a_value_of_later_releases_is_refused_by_earlier_ones() {
 #[test]
 fn a_partition_from_sector_0_on_is_the_whole_disk() {
     let mut e = on("4.19".parse().expect("a release"));
-    e.set("partition_start", "0").expect("a value");
+    e.set("partition_start", "0", &catalogue())
+        .expect("a value");
     assert_eq!(
         blklab_sim::queue_limits(&e)
             .expect("limits")

@@ -4,6 +4,7 @@
 use crate::rig::{Ran, experiment, run, try_run};
 use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_fiostat::Ddir;
+use blklab_sim::catalogue;
 use blklab_trace::Action;
 
 fn on_ext4(kernel: &str, scheduler: &str) -> Experiment {
@@ -14,7 +15,8 @@ fn on_ext4(kernel: &str, scheduler: &str) -> Experiment {
         name: "sata-7200-2008".to_owned(),
         params: Vec::new(),
     };
-    e.choose_filesystem("ext4").expect("there is one");
+    e.choose_filesystem("ext4", &catalogue())
+        .expect("there is one");
     e
 }
 

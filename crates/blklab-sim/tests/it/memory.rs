@@ -13,7 +13,7 @@ fn estimate(text: &str) -> Estimate {
         text: text.into(),
     };
     let planner = Planner::new(Sim::default());
-    let e = Experiment::new("a", workload, &planner.catalogue());
+    let e = Experiment::new("a", workload);
     let read = planner.jobs(&e).expect("jobs");
     let read = read.expect("a job file");
     let site = Site {

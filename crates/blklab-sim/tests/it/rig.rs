@@ -4,7 +4,7 @@
 use blklab_experiment::{DeviceSpec, Experiment, Source, Workload};
 use blklab_fio::parse::{Fixed, ParseOptions, parse};
 use blklab_sim::fio::run_fio;
-use blklab_sim::{Sinks, build_machine, spawn_processes};
+use blklab_sim::{Sinks, build_machine, catalogue, spawn_processes};
 use blklab_target::{JobResult, Outcome};
 use blklab_trace::{Action, Digest, Event, TraceSink};
 use blklab_types::Time;
@@ -26,7 +26,7 @@ pub(crate) fn run_processes(toml: &str) -> Vec<Event> {
     let catalogue = blklab_sim::catalogue();
     let e = blklab_experiment::parse("t.toml", Source::Toml, toml, &no_files, &catalogue);
     let e = e.expect("an experiment");
-    e.check().expect("a possible experiment");
+    e.check(&catalogue).expect("a possible experiment");
     let events = Events::default();
     let sinks = Sinks::of_events(Box::new(events.clone()));
     let m = build_machine(&e, sinks, std::sync::Arc::default()).expect("a machine");
@@ -65,7 +65,7 @@ impl Ran {
 /// A disk that takes 1 ms for everything, one command at a time.
 pub(crate) fn experiment() -> Experiment {
     let none = Workload::Processes(Vec::new());
-    let mut e = Experiment::new("test", none, &blklab_sim::catalogue());
+    let mut e = Experiment::new("test", none);
     e.kernel = "2.6.28".parse().expect("a version");
     e.scheduler = "noop".to_owned();
     e.device = DeviceSpec {
@@ -106,7 +106,7 @@ pub(crate) fn run(e: &Experiment, text: &str) -> Ran {
 pub(crate) fn run_scenario(e: &Experiment, name: &str, set: &[(&str, &str)]) -> Ran {
     let mut s = Experiment::of_scenario(name, &blklab_sim::catalogue()).expect("a scenario");
     for (key, value) in set {
-        s.set(key, value).expect("a parameter");
+        s.set(key, value, &catalogue()).expect("a parameter");
     }
     let Workload::Scenario(scenario) = &s.workload else {
         panic!("no scenario");

@@ -3,6 +3,7 @@
 
 use crate::rig::{experiment, parallel, run_scenario};
 use blklab_fiostat::Ddir;
+use blklab_sim::catalogue;
 
 /// Published in March 2006: an asynchronous write with 16 outstanding takes 16
 /// times as long as a pwrite, and the total is the same; PVFS2's replacement is
@@ -176,7 +177,8 @@ fn compilebench_ages_ext3_and_ext2_under_every_scheduler() {
     ];
     for (filesystem, scheduler) in cases {
         let mut e = experiment();
-        e.choose_filesystem(filesystem).expect("a filesystem");
+        e.choose_filesystem(filesystem, &catalogue())
+            .expect("a filesystem");
         e.scheduler = scheduler.to_owned();
         e.vm.memory_bytes = Some(2 << 30);
         let set = [("initial", "1"), ("runs", "4"), ("ordering", "0")];
@@ -194,8 +196,8 @@ fn compilebench_ages_ext3_and_ext2_under_every_scheduler() {
 #[test]
 fn a_flusher_that_waits_for_the_journal_keeps_no_bio_to_itself() {
     let mut e = experiment();
-    e.choose_kernel("4.19".parse().expect("a release"));
-    e.choose_filesystem("ext3:data=journal")
+    e.choose_kernel("4.19".parse().expect("a release"), &catalogue());
+    e.choose_filesystem("ext3:data=journal", &catalogue())
         .expect("a filesystem");
     e.scheduler = "deadline".to_owned();
     e.device.name = "sata-7200-2008".to_owned();
@@ -219,9 +221,11 @@ fn nobody_sleeps_for_ever_on_few_tags() {
     for kernel in ["5.10", "6.1", "6.18"] {
         for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
             let mut e = experiment();
-            e.choose_kernel(kernel.parse().expect("a version"));
-            e.choose_scheduler(scheduler).expect("a scheduler");
-            e.set("filesystem", "ext4").expect("a filesystem");
+            e.choose_kernel(kernel.parse().expect("a version"), &catalogue());
+            e.choose_scheduler(scheduler, &catalogue())
+                .expect("a scheduler");
+            e.set("filesystem", "ext4", &catalogue())
+                .expect("a filesystem");
             e.queue.queue_depth = Some(2);
             e.queue.nr_requests = Some(4);
             let r = run_scenario(&e, "compilebench", &set);

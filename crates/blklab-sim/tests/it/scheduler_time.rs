@@ -5,21 +5,22 @@
 
 use crate::rig::{experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
+use blklab_sim::catalogue;
 use blklab_trace::Action;
 use std::collections::BTreeMap;
 
 /// Linux 6.3 with ten processors and a Samsung 980 PRO.
 fn ten_processors(scheduler: &str, settings: &[(&str, &str)]) -> Experiment {
     let mut e = experiment();
-    e.choose_kernel("6.3".parse().unwrap());
+    e.choose_kernel("6.3".parse().unwrap(), &catalogue());
     e.device = DeviceSpec {
         name: "samsung-980-pro".to_owned(),
         params: Vec::new(),
     };
     e.queue.queue_depth = None;
-    e.choose_scheduler(scheduler).unwrap();
+    e.choose_scheduler(scheduler, &catalogue()).unwrap();
     for (key, value) in [&[("cpus", "10")], settings].concat() {
-        e.set(key, value).unwrap();
+        e.set(key, value, &catalogue()).unwrap();
     }
     e
 }
@@ -91,7 +92,7 @@ fn who_waits_for_each_read_loses_the_time_between_two() {
     let job = "[a]\nioengine=psync\ndirect=1\nfilename=/dev/sda\nrw=read\nnumber_ios=21\n";
     let end = |settings: &[(&str, &str)]| {
         let mut e = ten_processors("mq-deadline", settings);
-        e.set("lock_transfer_ns", "0").unwrap();
+        e.set("lock_transfer_ns", "0", &catalogue()).unwrap();
         e.device = DeviceSpec {
             name: "null_blk".to_owned(),
             params: vec![("completion_nsec".to_owned(), "500000".to_owned())],

@@ -5,6 +5,7 @@ use crate::rig::{Ran, experiment, run, try_run};
 use blklab_experiment::{DeviceSpec, Experiment, settings};
 use blklab_kernel::{KernelVersion, Tunable, releases};
 use blklab_pagecache::{Config, Features};
+use blklab_sim::catalogue;
 use blklab_sim::fio::cache_config;
 use blklab_trace::Action;
 
@@ -15,12 +16,12 @@ fn on(kernel: KernelVersion) -> Experiment {
     e.vm = Default::default();
     e.scheduler_chosen = false;
     // Schedulers compute some defaults in ticks.
-    e.set("hz", "1000").expect("a rate");
+    e.set("hz", "1000", &catalogue()).expect("a rate");
     e.device = DeviceSpec {
         name: "sata-7200-2008".to_owned(),
         params: Vec::new(),
     };
-    e.choose_kernel(kernel);
+    e.choose_kernel(kernel, &catalogue());
     e
 }
 
@@ -57,31 +58,36 @@ fn a_setting_at_its_default_changes_nothing_and_is_refused_where_it_does_not_exi
                 let mut e = base.clone();
                 let Some(row) = row else {
                     let told = e
-                        .set(t.name, &t.default.to_string())
+                        .set(t.name, &t.default.to_string(), &catalogue())
                         .unwrap_err()
                         .to_string();
                     let of = format!("{} on {kernel}: {told}", t.name);
                     assert!(told.contains("does not have it; it exists "), "{of}");
-                    assert!(!e.can_set(t.name), "{of}");
+                    assert!(!e.can_set(t.name, &catalogue()), "{of}");
                     refused += 1;
                     continue;
                 };
                 if !std::ptr::eq(row, t) {
                     continue;
                 }
-                assert!(e.can_set(t.name), "{} on {kernel}", t.name);
+                assert!(e.can_set(t.name, &catalogue()), "{} on {kernel}", t.name);
                 if !(t.range.0..=t.range.1).contains(&t.default) {
                     // What is not set: there is no value for it.
-                    assert!(e.set(t.name, &t.default.to_string()).is_err(), "{}", t.name);
+                    assert!(
+                        e.set(t.name, &t.default.to_string(), &catalogue()).is_err(),
+                        "{}",
+                        t.name
+                    );
                     continue;
                 }
                 let value = match t.name {
                     "memory" => format!("{}k", t.default),
                     _ => t.default.to_string(),
                 };
-                e.set(t.name, &value)
+                e.set(t.name, &value, &catalogue())
                     .unwrap_or_else(|err| panic!("{kernel}: {err}"));
-                e.check().unwrap_or_else(|err| panic!("{kernel}: {err}"));
+                e.check(&catalogue())
+                    .unwrap_or_else(|err| panic!("{kernel}: {err}"));
                 assert_eq!(
                     run(&e, JOB).digest(),
                     digest,
@@ -103,9 +109,9 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             let row = settings::find(name).and_then(|s| s.row_in(kernel));
             row.unwrap_or_else(|| panic!("{name} on {kernel}")).default
         };
-        let limits = e.queue_facts().expect("limits");
+        let limits = e.queue_facts(&catalogue()).expect("limits");
         let nr_requests = limits.nr_requests;
-        let depth = e.queue_depth().expect("a depth");
+        let depth = e.queue_depth(&catalogue()).expect("a depth");
         let queue = [
             ("nr_requests", i64::from(nr_requests)),
             ("max_sectors_kb", i64::from(limits.max_sectors) / 2),
@@ -166,10 +172,10 @@ fn timers_and_dirty_pages_from_before_the_load_move_its_writes() {
         let mut e = on("2.6.28".parse().expect("a release"));
         // Pages are written during the load.
         for key in ["dirty_expire_centisecs", "dirty_writeback_centisecs"] {
-            e.set(key, "100").expect("a second");
+            e.set(key, "100", &catalogue()).expect("a second");
         }
         for (key, value) in set {
-            e.set(key, value).expect("a value");
+            e.set(key, value, &catalogue()).expect("a value");
         }
         run(&e, job)
     };
@@ -195,7 +201,8 @@ fn timers_and_dirty_pages_from_before_the_load_move_its_writes() {
         "16 MiB more are written"
     );
     let mut e = on("2.6.28".parse().expect("a release"));
-    e.set("dirty_at_start_mb", "1000000").expect("a value");
+    e.set("dirty_at_start_mb", "1000000", &catalogue())
+        .expect("a value");
     let error = try_run(&e, job).err().expect("it does not fit");
     assert!(error.contains("dirty_at_start_mb"), "{error}");
 }
@@ -207,7 +214,7 @@ fn write_through_keeps_flushes_from_a_disk_with_a_cache() {
     let flushes = |value: Option<&str>| {
         let mut e = on("6.1".parse().expect("a release"));
         if let Some(value) = value {
-            e.set("write_cache", value).expect("a value");
+            e.set("write_cache", value, &catalogue()).expect("a value");
         }
         let r = run(&e, job);
         let sent = r.spans(blklab_trace::Action::Issue);
@@ -217,7 +224,10 @@ fn write_through_keeps_flushes_from_a_disk_with_a_cache() {
     assert_eq!(flushes(Some("write back")), 7);
     assert_eq!(flushes(Some("write through")), 0);
     let mut e = on("6.1".parse().expect("a release"));
-    let told = e.set("write_cache", "maybe").unwrap_err().to_string();
+    let told = e
+        .set("write_cache", "maybe", &catalogue())
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         told,
         "write_cache=maybe: expected 'write back' or 'write through'"

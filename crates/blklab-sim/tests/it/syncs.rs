@@ -4,17 +4,21 @@
 use crate::rig::{Ran, experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_fiostat::Ddir;
+use blklab_sim::catalogue;
 use blklab_trace::{Action, Event, Rwbs};
 
 /// A kernel with a device.
 fn on(kernel: &str, device: &str) -> Experiment {
     let mut e = experiment();
-    e.choose_kernel(kernel.parse().unwrap());
-    e.choose_scheduler(if e.kernel.has_single_queue() {
-        "noop"
-    } else {
-        "none"
-    })
+    e.choose_kernel(kernel.parse().unwrap(), &catalogue());
+    e.choose_scheduler(
+        if e.kernel.has_single_queue() {
+            "noop"
+        } else {
+            "none"
+        },
+        &catalogue(),
+    )
     .unwrap();
     e.device = DeviceSpec {
         name: device.to_owned(),
@@ -120,7 +124,7 @@ fn a_sync_takes_at_least_its_system_call() {
                  bs=4k\nsize=1m\nnumber_ios=8\nfsync=1\n"
             );
             let mut e = on(kernel, "null_blk");
-            e.set("io_cost_ns", "3000").unwrap();
+            e.set("io_cost_ns", "3000", &catalogue()).unwrap();
             let r = run(&e, &job);
             let b = &r.job("b").stat;
             assert!(
@@ -131,8 +135,8 @@ fn a_sync_takes_at_least_its_system_call() {
     }
     // With direct I/O, the part of the call that counts comes on top of it.
     let mut e = on("6.1", "null_blk");
-    e.set("call_cost_ns", "500").unwrap();
-    e.set("processor_time", "0").unwrap();
+    e.set("call_cost_ns", "500", &catalogue()).unwrap();
+    e.set("processor_time", "0", &catalogue()).unwrap();
     let job = "[b]\nfilename=/dev/sda\ndirect=1\nrw=randwrite\nbs=4k\nsize=1m\n\
                number_ios=4\nfsync=1\n";
     assert_eq!(run(&e, job).job("b").stat.sync.stat.min, 1500);

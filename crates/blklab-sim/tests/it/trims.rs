@@ -4,6 +4,7 @@
 use crate::rig::{Ran, experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_fiostat::Ddir;
+use blklab_sim::catalogue;
 use blklab_trace::{Action, Event, Rwbs};
 
 /// A kernel with a device, without processor time.
@@ -12,13 +13,13 @@ fn on(kernel: &str, device: &str) -> Experiment {
     let name = parts.next().unwrap().to_owned();
     let params = parts.map(|p| p.split_once('=').unwrap());
     let mut e = experiment();
-    e.choose_kernel(kernel.parse().unwrap());
+    e.choose_kernel(kernel.parse().unwrap(), &catalogue());
     let scheduler = if e.kernel.has_single_queue() {
         "noop"
     } else {
         "none"
     };
-    e.choose_scheduler(scheduler).unwrap();
+    e.choose_scheduler(scheduler, &catalogue()).unwrap();
     e.device = DeviceSpec {
         name,
         params: params.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
@@ -179,7 +180,7 @@ fn a_limit_is_a_multiple_of_the_granularity_and_no_more_than_the_device_s() {
     let facts = |device: &str, bytes| {
         let mut e = on("6.1", device);
         e.queue.discard_max_bytes = Some(bytes);
-        e.queue_facts().map_err(|err| err.to_string())
+        e.queue_facts(&catalogue()).map_err(|err| err.to_string())
     };
     let err = facts("ufs-2.1", 6144).unwrap_err();
     assert!(

@@ -38,10 +38,12 @@ fn made(changes: &[Change], recorded: &Recorded) -> Result<(), String> {
     let mut told = None;
     for (kernel, schedulers) in machines {
         for scheduler in schedulers {
-            let mut e = Experiment::new("e", Workload::Processes(Vec::new()), &catalogue());
+            let mut e = Experiment::new("e", Workload::Processes(Vec::new()));
             e.kernel = kernel.parse().expect("a version");
-            e.choose_scheduler(scheduler).expect("it is there");
-            match apply_all(changes, &mut e, &mut recorded.clone()) {
+            let catalogue = catalogue();
+            e.choose_scheduler(scheduler, &catalogue)
+                .expect("it is there");
+            match apply_all(changes, &mut e, &mut recorded.clone(), &catalogue) {
                 Ok(()) => return Ok(()),
                 Err(e) => told = told.or(Some(e.what)),
             }

@@ -11,6 +11,7 @@ mod differences;
 mod events;
 mod figures;
 mod read;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod widths;

@@ -3,6 +3,7 @@
 
 use super::Options;
 use super::figures::Source;
+use super::settings::{Settings, settings};
 use super::windows::{WarmUp, Windows};
 use crate::parallel;
 use crate::run_directory::{RunDir, is_run, is_trace, runs_in};
@@ -46,6 +47,8 @@ pub struct Run {
     pub path: PathBuf,
     /// What ran; none of a recording.
     pub experiment: Option<Experiment>,
+    /// Its settings by name; none of a recording.
+    pub(super) settings: Settings,
     /// Digest of its events.
     pub digest: u64,
     /// What its reader found, and what it could not use.
@@ -92,7 +95,10 @@ enum Recording {
 
 /// What some run directories, folders of run directories, and traces hold: a side for each
 /// label of a folder, in the order of the matrix, and one for each of the others.
-pub struct Recordings(Vec<Planned>);
+pub struct Recordings {
+    planned: Vec<Planned>,
+    catalogue: Catalogue,
+}
 
 impl Recordings {
     /// Finds them, and reads what stands in run directories beside their events.
@@ -117,12 +123,15 @@ impl Recordings {
                 planned.extend(labels_in(path, prefix.as_deref(), catalogue)?);
             }
         }
-        Ok(Recordings(planned))
+        Ok(Recordings {
+            planned,
+            catalogue: catalogue.clone(),
+        })
     }
 
     /// How many runs and traces there are.
     pub fn count(&self) -> usize {
-        self.0.iter().map(|p| p.recordings.len()).sum()
+        self.planned.iter().map(|p| p.recordings.len()).sum()
     }
 
     /// Reads their events, as many at a time as there are cores, and calls `done` after each.
@@ -130,14 +139,14 @@ impl Recordings {
     /// # Errors
     /// If one cannot be read.
     pub fn read(self, options: &Options, done: impl Fn() + Sync) -> Result<Vec<Side>, Error> {
-        let all: Vec<&Recording> = self.0.iter().flat_map(|p| &p.recordings).collect();
+        let all: Vec<&Recording> = self.planned.iter().flat_map(|p| &p.recordings).collect();
         let read = parallel::map(&all, parallel::cores(), |recording| {
-            let read = recording.read();
+            let read = recording.read(&self.catalogue);
             done();
             read
         });
         let mut read = read.into_iter();
-        let sides = self.0.into_iter().map(|planned| {
+        let sides = self.planned.into_iter().map(|planned| {
             let own = read.by_ref().take(planned.recordings.len());
             let own = own.collect::<Result<Vec<Read>, Error>>()?;
             Ok(Side::new(planned, &own, options))
@@ -200,9 +209,16 @@ impl Recording {
         Ok(Recording::Run { dir, path })
     }
 
-    fn read(&self) -> Result<Read, Error> {
+    fn read(&self, catalogue: &Catalogue) -> Result<Read, Error> {
         match self {
-            Recording::Run { dir, .. } => read(&mut dir.events()?, context_of(&dir.experiment)?),
+            Recording::Run { dir, .. } => {
+                let context = context_of(&dir.experiment, catalogue)?;
+                let read = read(&mut dir.events()?, context)?;
+                Ok(Read {
+                    settings: settings(&dir.experiment, catalogue),
+                    ..read
+                })
+            }
             Recording::Trace(path) => {
                 let input = TraceFile::open(path);
                 let mut input = input.map_err(|e| Error::new(e.to_string()))?;
@@ -256,6 +272,7 @@ struct Read {
     digest: u64,
     counts: ReadCounts,
     report: Report,
+    settings: Settings,
 }
 
 impl Read {
@@ -265,6 +282,7 @@ impl Read {
         Run {
             path,
             experiment,
+            settings: self.settings.clone(),
             digest: self.digest,
             counts: self.counts.clone(),
             warm_up: self.windows.warm_up(),
@@ -286,6 +304,7 @@ fn read(input: &mut TraceFile, context: Context) -> Result<Read, Error> {
         digest: also.1.digest.value(),
         counts: input.counts().clone(),
         report,
+        settings: Settings::new(),
     })
 }
 

@@ -21,10 +21,14 @@ fn samples(scheduler: &str, seeds: std::ops::Range<u64>) -> Vec<Source> {
         text: JOB.into(),
     };
     let planner = Planner::new(Sim::default());
-    let mut experiment = Experiment::new("mixed", workload, &planner.catalogue());
-    experiment.choose_kernel("4.19".parse().expect("a kernel"));
-    experiment.choose_scheduler(scheduler).expect("of 4.19");
-    experiment.set("queue_depth", "1").expect("a depth");
+    let mut experiment = Experiment::new("mixed", workload);
+    experiment.choose_kernel("4.19".parse().expect("a kernel"), planner.catalogue());
+    experiment
+        .choose_scheduler(scheduler, planner.catalogue())
+        .expect("of 4.19");
+    experiment
+        .set("queue_depth", "1", planner.catalogue())
+        .expect("a depth");
     let one = |seed| {
         let mut experiment = experiment.clone();
         experiment.seed = seed;

@@ -94,8 +94,8 @@ mod tests {
             text: job.into(),
         };
         let planner = Planner::new(Sim::default());
-        let mut e = Experiment::new("a", workload, &planner.catalogue());
-        e.choose_scheduler(scheduler).unwrap();
+        let mut e = Experiment::new("a", workload);
+        e.choose_scheduler(scheduler, planner.catalogue()).unwrap();
         run(&planner.plan(&e).unwrap(), options).unwrap()
     }
 

@@ -9,7 +9,7 @@ pub(crate) fn events(text: &str) -> Vec<Event> {
     let no_files = |name: &str| Err(Error::new(format!("{name}: not here")));
     let planner = Planner::new(Sim::with(sstf::schedulers()));
     let e =
-        parse("test", Source::Toml, text, &no_files, &planner.catalogue()).expect("an experiment");
+        parse("test", Source::Toml, text, &no_files, planner.catalogue()).expect("an experiment");
     let options = RunOptions {
         keep_events: true,
         ..RunOptions::default()

@@ -253,7 +253,7 @@ fn key(studies: &[Study], cell: &Cell) -> Result<String, Error> {
         id: String::new(),
         ..cell.experiment.clone()
     };
-    let mut text = plain.to_toml("job")?;
+    let mut text = plain.to_toml("job", &blklab_sim::catalogue())?;
     if let Workload::Fio { text: job, .. } = &plain.workload {
         text += job;
     }
