@@ -169,6 +169,12 @@ impl<W: Write> Text<'_, W> {
                 ),
             };
             part(self.out, "missing", &text)?;
+        } else if report.reading.losses_unsaid {
+            part(
+                self.out,
+                "missing",
+                "not known: this format does not say whether events were lost.",
+            )?;
         }
         Ok(())
     }

@@ -120,6 +120,7 @@ pub fn reading(input: &TraceFile) -> Reading {
     Reading {
         lost: counts.lost + counts.left_out + counts.missing,
         elided: counts.elided,
+        losses_unsaid: !input.says_losses(),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::finding::{Confidence, Finding, time_text};
 use super::kinds::ALL;
 use super::sums::{add, is_most};
-use super::whole::{Account, DiskSum, Whole};
+use super::whole::{Account, DiskSum, Reading, Whole};
 use super::{Context, Kind};
 use blklab_trace::Action;
 use blklab_types::Pid;
@@ -17,17 +17,10 @@ const EXPLAINS_SHARE: f64 = 0.3;
 
 /// What stays of all findings, the worst first.
 pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
-    for f in &mut all {
-        let reading = whole.reading;
-        if kind(f.kind).is_some_and(|k| k.rests_on_absence) && reading.lost + reading.elided > 0 {
-            f.doubt(
-                Confidence::Likely,
-                match reading.lost {
-                    0 => "lines were left out of the trace".to_owned(),
-                    1 => "1 event is missing from the trace".to_owned(),
-                    n => format!("{n} events are missing from the trace"),
-                },
-            );
+    if let Some(absent) = absent(whole.reading) {
+        let rests = |f: &&mut Finding| kind(f.kind).is_some_and(|k| k.rests_on_absence);
+        for f in all.iter_mut().filter(rests) {
+            f.doubt(Confidence::Likely, absent.clone());
         }
     }
     sort(&mut all);
@@ -47,6 +40,19 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
         }
     }
     kept
+}
+
+/// Why what a trace does not show may have been, in words; none if nothing is missing.
+fn absent(reading: Reading) -> Option<String> {
+    match (reading.lost, reading.elided) {
+        (0, 0) if reading.losses_unsaid => {
+            Some("whether events were lost: the trace's format cannot say".to_owned())
+        }
+        (0, 0) => None,
+        (0, _) => Some("lines were left out of the trace".to_owned()),
+        (1, _) => Some("1 event is missing from the trace".to_owned()),
+        (n, _) => Some(format!("{n} events are missing from the trace")),
+    }
 }
 
 fn kind(name: &str) -> Option<&'static Kind> {

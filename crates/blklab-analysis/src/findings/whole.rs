@@ -21,6 +21,9 @@ pub struct Reading {
     pub lost: u64,
     /// Places where lines were left out.
     pub elided: u64,
+    /// The format cannot say that events were lost: that none is known to be missing
+    /// says nothing.
+    pub losses_unsaid: bool,
 }
 
 /// Time that somebody waited for I/O of a device, by where it went.

@@ -82,6 +82,7 @@ fn report(path: &Path) -> Report {
     search.finish(Reading {
         lost: counts.lost + counts.left_out,
         elided: counts.elided,
+        losses_unsaid: !file.says_losses(),
     })
 }
 

@@ -14,6 +14,7 @@ fn report(text: &[u8], name: &str, context: &str) -> Report {
     search.finish(Reading {
         lost: counts.lost,
         elided: counts.elided,
+        ..Reading::default()
     })
 }
 

@@ -21,6 +21,7 @@ use crate::lifecycle::BioLife;
 use blklab_trace::{Action, Rwbs};
 use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// The row of [`super::ALL`].
 pub const KIND: Kind = Kind {
@@ -60,9 +61,14 @@ const SLOW_NS: u64 = 1_000_000;
 const TIMES_MIN: u64 = 2;
 const SHARE_MIN: f64 = 0.25;
 
+/// Devices below that a finding names.
+const NAMED_MAX: usize = 8;
+
 #[derive(Debug, Default)]
 struct Mapped {
     disks: BTreeMap<Dev, Sum>,
+    /// The devices below in a section, and the same in those around it.
+    below: Rc<BTreeSet<Dev>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +79,8 @@ struct Sum {
     /// last has ended.
     before_ns: u64,
     after_ns: u64,
-    below: BTreeSet<Dev>,
+    /// Each set once in a row: all upper devices of a section share it.
+    below: Vec<Rc<BTreeSet<Dev>>>,
     /// Mean time of a request below.
     below_ns: u64,
 }
@@ -132,9 +139,15 @@ impl Detector for Mapped {
         if below.starts.is_empty() {
             return;
         }
+        let devs: BTreeSet<Dev> = below.disks.iter().map(|d| d.dev).collect();
+        if *self.below != devs {
+            self.below = Rc::new(devs);
+        }
         for disk in upper {
             let sum = self.disks.entry(disk.dev).or_default();
-            sum.below.extend(below.disks.iter().map(|d| d.dev));
+            if sum.below.last().is_none_or(|b| !Rc::ptr_eq(b, &self.below)) {
+                sum.below.push(Rc::clone(&self.below));
+            }
             sum.below_ns = sum.below_ns.max(below.mean_ns);
             for bio in disk.bios.iter().filter(|b| is_waited_for(b)) {
                 sum.bio(section, bio, &below);
@@ -203,13 +216,13 @@ impl Sum {
         f.of = "bios";
         let mut threads = f.causes.iter().filter_map(|p| p.comm.as_deref());
         let crypts = threads.any(|comm| comm.contains("crypt"));
-        let below: Vec<String> = self.below.iter().map(Dev::to_string).collect();
+        let below: BTreeSet<Dev> = self.below.iter().flat_map(|b| b.iter().copied()).collect();
         f.what = format!(
             "{dev} keeps {count} of {} bios of {} for {} on average while {} below it {} idle.",
             self.bios,
             f.victim_names(),
             time_text(self.harm.total_ns() / count),
-            below.join(", "),
+            names(&below),
             if below.len() == 1 { "is" } else { "are" },
         );
         let before = is_most(self.before_ns, self.harm.total_ns());
@@ -240,5 +253,31 @@ impl Sum {
             f.remedies.push(FAST_METADATA);
         }
         Some(f)
+    }
+}
+
+/// The first devices of a set, and how many more there are.
+fn names(devs: &BTreeSet<Dev>) -> String {
+    let mut words: Vec<String> = devs.iter().take(NAMED_MAX).map(Dev::to_string).collect();
+    if let Some(others @ 1..) = devs.len().checked_sub(NAMED_MAX) {
+        words.push(format!("{others} more"));
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_devices_are_named_and_the_others_counted() {
+        let all = |nr| {
+            (0..nr)
+                .map(|minor| Dev { major: 8, minor })
+                .collect::<BTreeSet<Dev>>()
+        };
+        assert_eq!(names(&all(2)), "8,0, 8,1");
+        assert!(names(&all(8)).ends_with("8,7"));
+        assert!(names(&all(10_000)).ends_with("8,7, 9992 more"));
     }
 }
