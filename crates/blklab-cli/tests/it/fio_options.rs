@@ -19,7 +19,7 @@ know whether their job file means the same. It is generated from the table that 
 - *refused*: blklab refuses the option, because the job would not do what it does in fio.
 
 Options of one I/O engine follow at the end as `ENGINE.OPTION`. `blklab list engines` names the
-engines that blklab does not simulate. It leaves out jobs of `cpuio`, `exec`, `filecreate`,
+engines that blklab does not simulate. blklab leaves out jobs of `cpuio`, `exec`, `filecreate`,
 `filestat` and `filedelete`, and a note says so.
 
 ";
