@@ -176,28 +176,29 @@ def main():
     differ = [r[0] for r in rows if r[4] == "DIFFERENT"]
     print("""# Other people's fio jobs
 
-Job files from public repositories, most of them fio's own examples and tests: what
-`fio --parse-only` of fio 3.33, `blklab workload` and `blklab run` say to each, and
-blklab's notes or the reason why it refuses. `--parse-only` checks less than fio does
-when it begins a job: a size that is missing is found only then.
+This page shows how far blklab understands job files that other people wrote. They come from public
+repositories, most of them from fio's own examples and tests. For each file it shows what
+`fio --parse-only` of fio 3.33, `blklab workload` and `blklab run` say, and
+blklab's notes or the reason why it refuses the file. `--parse-only` checks less than fio does
+when it begins a job: fio finds a missing size only then.
 
-The column *offsets* compares what both issue on fio's null engine, up to %d I/Os a job:
-offset, length and direction of each. Left out there are rates, times and what ends other
-jobs (`exitall`), which go by the clock; `io_submit_mode=offload`, whose workers count an
-I/O late; `randrepeat=0`, which has fio draw its seeds anew in each run; and folders and
-processors. `-` is a file that cannot run there: sizes in terms of the machine
+The column *offsets* compares the I/Os that both issue on fio's null engine, up to %d per job:
+offset, length and direction of each. The comparison leaves out rates, times and options that end
+other jobs (`exitall`), which depend on the clock; `io_submit_mode=offload`, whose workers count an
+I/O late; `randrepeat=0`, with which fio draws new seeds in each run; and folders and
+processors. `-` marks a file that cannot run there: sizes in terms of the machine
 (`$mb_memory`), zones, recorded I/O, `flow`, no `size=` (the device gives it), an option of
-the engine, no end within 10 s, or one that a program refuses.
+the engine, no end within 10 s, or a file that a program refuses.
 
-`experimental_verify` has blklab use the ordinary order of verification, as its note says:
+With `experimental_verify` blklab uses the ordinary order of verification, as its note says, so
 such jobs differ.
 
 Of the 86 files of Debian 12's package fio-examples, 78 are among these byte for byte. Of the
-other eight, both accept three (`cmdprio-bssplit`, `nbd`, `pmemblk`); the five for http and
-librpma ask for engines that fio is not built with here. blklab does not model these
+other eight, both programs accept three (`cmdprio-bssplit`, `nbd`, `pmemblk`); the five for http and
+librpma need engines that are not built into the fio used here. blklab does not model these
 engines, and `run` refuses them.
 
-Made by `scripts/fio-jobs.py target/debug/blklab ../shared/data/fio-jobs`; the job
+`scripts/fio-jobs.py target/debug/blklab ../shared/data/fio-jobs` writes this page; the job
 files are not part of the repository.
 """ % IOS)
     print("- %d files" % len(rows))

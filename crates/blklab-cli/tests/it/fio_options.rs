@@ -9,17 +9,18 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Options of fio jobs
 
-Every option of fio 3.33, and what it does in blklab. The list is generated from the
-table that the parser reads (`blklab list fio-options`).
+This page lists every option of fio 3.33 and says what it does in blklab, for users who want to
+know whether their job file means the same. It is generated from the table that the parser reads
+(`blklab list fio-options`).
 
-- *acts*: as in fio 3.33; *acts (results)*: it changes only what is reported.
-- *cannot matter*: accepted without a word, for the reason given.
-- *noted*: accepted; a note says what happens instead.
-- *refused*: the job would do something else than in fio.
+- *acts*: the option acts as in fio 3.33; *acts (results)*: it changes only the results.
+- *cannot matter*: blklab accepts the option without a note, for the reason given.
+- *noted*: blklab accepts the option, and a note says what happens instead.
+- *refused*: blklab refuses the option, because the job would not do what it does in fio.
 
-Options of one I/O engine follow at the end as `ENGINE.OPTION`. Engines that are not
-simulated: `blklab list engines`. Jobs of `cpuio`, `exec`, `filecreate`, `filestat` and
-`filedelete` are left out, with a note.
+Options of one I/O engine follow at the end as `ENGINE.OPTION`. `blklab list engines` names the
+engines that blklab does not simulate. blklab leaves out jobs of `cpuio`, `exec`, `filecreate`,
+`filestat` and `filedelete`, and a note says so.
 
 ";
 
