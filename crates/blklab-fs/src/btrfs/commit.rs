@@ -56,6 +56,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
     pub(super) fn btrfs_leave(&self) {
         self.waking(|s, wake| {
             let c = &mut s.volume.commit;
+            assert!(c.changing > 0, "a change ends that did not begin");
             c.changing -= 1;
             if c.changing == 0 && c.blocked {
                 wake.append(&mut c.waiters);
@@ -133,6 +134,11 @@ impl<H: Host> Mount<'_, H, Btrfs> {
         let (device, transaction, runs, freed) = self.with(|s| {
             let b = &mut *s.volume;
             let (device, transaction) = (b.device, b.pool.transaction);
+            assert!(
+                b.commit.busy && b.commit.blocked && b.commit.changing == 0,
+                "transaction {transaction} closes while {} changes are under way",
+                b.commit.changing
+            );
             b.pool.transaction += 1;
             (b.commit.since, b.commit.blocked) = (None, false);
             let freed = b.pool.space.take_freed();
@@ -148,6 +154,11 @@ impl<H: Host> Mount<'_, H, Btrfs> {
             let b = &mut *s.volume;
             freed.iter().for_each(|run| b.pool.space.release(run));
             b.pool.full = false;
+            assert!(
+                transaction > b.commit.committed,
+                "transaction {transaction} is committed behind {}",
+                b.commit.committed
+            );
             b.commit.committed = transaction;
             b.commit.busy = false;
             wake.append(&mut b.commit.waiters);

@@ -164,7 +164,8 @@ impl Space {
         let run = pool.cluster.start..pool.cluster.start + pages;
         pool.cluster.start = run.end;
         pool.free -= pages;
-        self.taken.set(run.clone());
+        let new = self.taken.set(run.clone());
+        assert_eq!(new, pages, "some of the pages {run:?} are taken twice");
         Some(run)
     }
 
@@ -240,6 +241,11 @@ impl Space {
     /// Pages may be taken again (`btrfs_finish_extent_commit`).
     pub(super) fn release(&mut self, run: &Range<u64>) {
         let pages = self.taken.clear(run.clone());
+        assert_eq!(
+            pages,
+            run.end - run.start,
+            "some of the pages {run:?} are given back twice"
+        );
         let of = self.chunk_of(run.start).map_or(Use::Data, |c| c.of);
         let pool = self.pool(of);
         pool.free += pages;

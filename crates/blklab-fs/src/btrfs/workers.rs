@@ -109,6 +109,7 @@ impl<H: Host> Mount<'_, H, Btrfs> {
                 }
                 self.waking(|s, wake| {
                     let b = &mut *s.volume;
+                    assert!(b.out.queued > 0, "a job is done that was not queued");
                     b.out.queued -= 1;
                     if b.out.queued <= b.options.queued_bios {
                         wake.append(&mut b.out.waiters);

@@ -215,10 +215,16 @@ impl Space {
     /// A file takes these blocks, which lie free in its window.
     pub(super) fn take_ahead(&mut self, window: &mut Window, blocks: &Range<u64>) {
         let (group, nr) = (blocks.start / GROUP_BLOCKS, blocks.end - blocks.start);
+        let own = window.blocks();
+        assert!(
+            own.start <= blocks.start && blocks.end <= own.end,
+            "{blocks:?} are taken ahead outside of the window {own:?}"
+        );
         let bits = self.groups[group as usize].as_mut();
         let bits = bits.expect("who looked for free blocks has made the bitmap");
         for block in blocks.clone() {
             let at = block % GROUP_BLOCKS;
+            debug_assert!(!taken(bits, at), "block {block} is taken twice");
             bits[(at / 64) as usize] |= 1 << (at % 64);
         }
         self.free[group as usize] -= nr;
@@ -245,6 +251,7 @@ impl Space {
                 at -= 1;
             }
         }
+        debug_assert!(!taken(bits, at), "block {} is taken twice", first + at);
         bits[(at / 64) as usize] |= 1 << (at % 64);
         self.free[group as usize] -= 1;
         self.nr_free -= 1;
@@ -254,13 +261,51 @@ impl Space {
     /// A run of blocks of one group is freed (`ext3_free_blocks_sb`); they stay
     /// taken until [`Space::release`].
     pub(crate) fn give_back(&mut self, blocks: &Range<u64>) {
-        let nr = blocks.end - blocks.start;
-        self.free[(blocks.start / GROUP_BLOCKS) as usize] += nr;
+        let (nr, group) = (blocks.end - blocks.start, blocks.start / GROUP_BLOCKS);
+        assert!(
+            nr > 0 && (blocks.end - 1) / GROUP_BLOCKS == group,
+            "{blocks:?} do not lie in one group"
+        );
+        debug_assert!(
+            self.are_taken(blocks),
+            "{blocks:?} are given back but not taken"
+        );
+        self.free[group as usize] += nr;
         self.nr_free += nr;
+    }
+
+    /// Whether somebody has taken all of these blocks, or freed them in a transaction
+    /// that is not committed.
+    fn are_taken(&self, blocks: &Range<u64>) -> bool {
+        blocks.clone().all(|block| {
+            let bits = &self.groups[(block / GROUP_BLOCKS) as usize];
+            bits.as_ref()
+                .is_some_and(|bits| taken(bits, block % GROUP_BLOCKS))
+        })
+    }
+
+    /// Checks that the sum of free blocks is that of the groups, and that no two windows
+    /// of files overlap.
+    pub(crate) fn check(&self) {
+        let free: u64 = self.free.iter().sum();
+        debug_assert_eq!(free, self.nr_free, "free blocks of all groups");
+        let mut windows = self.windows.iter().peekable();
+        while let Some((start, (end, file))) = windows.next() {
+            if let Some((next, (_, other))) = windows.peek() {
+                debug_assert!(
+                    end <= next,
+                    "the window {start}..{end} of {file:?} reaches into {other:?}'s at {next}"
+                );
+            }
+        }
     }
 
     /// Freed blocks may be taken again (they leave `b_committed_data`).
     pub(crate) fn release(&mut self, blocks: Range<u64>) {
+        debug_assert!(
+            self.are_taken(&blocks),
+            "{blocks:?} may be taken again although nobody had them"
+        );
         for block in blocks {
             let at = block % GROUP_BLOCKS;
             if let Some(bits) = &mut self.groups[(block / GROUP_BLOCKS) as usize] {
@@ -298,6 +343,7 @@ impl Space {
                 None => next_usable(bits, start, end),
             };
             if let Some(at) = found {
+                debug_assert!(!taken(bits, at), "block {} is taken twice", first + at);
                 bits[(at / 64) as usize] |= 1 << (at % 64);
                 self.free[group as usize] -= 1;
                 self.nr_free -= 1;
@@ -343,7 +389,11 @@ impl Space {
             };
             window.moved(at);
             let blocks = window.blocks();
-            self.windows.insert(blocks.start, (blocks.end, file));
+            let other = self.windows.insert(blocks.start, (blocks.end, file));
+            assert!(
+                other.is_none(),
+                "{file:?} has a window where {other:?} begins"
+            );
             if first + free < blocks.end {
                 return true;
             }
@@ -381,7 +431,11 @@ impl Space {
     /// for writing.
     pub(crate) fn discard(&mut self, window: &mut Window) {
         if !window.is_empty() {
-            self.windows.remove(&u64::from(window.start));
+            let known = self.windows.remove(&u64::from(window.start));
+            assert!(
+                known.is_some(),
+                "a window that is given up was not set aside"
+            );
         }
         (window.start, window.end, window.hits) = (0, 0, 0);
     }

@@ -81,6 +81,11 @@ impl Inodes {
         }
         let word = g.bits.iter().position(|w| *w != u64::MAX)?;
         let bit = g.bits[word].trailing_ones();
+        debug_assert!(
+            word as u64 * 64 + u64::from(bit) < self.per_group,
+            "group {group} has no inode left but counts {}",
+            g.free
+        );
         g.bits[word] |= 1 << bit;
         g.free -= 1;
         g.directories += u64::from(directory);
@@ -93,7 +98,9 @@ impl Inodes {
     pub(crate) fn give_back(&mut self, number: u64, directory: bool) {
         let g = &mut self.groups[(number / self.per_group) as usize];
         let i = number % self.per_group;
-        g.bits[(i / 64) as usize] &= !(1 << (i % 64));
+        let (word, bit) = (&mut g.bits[(i / 64) as usize], 1 << (i % 64));
+        assert!(*word & bit != 0, "inode {number} is freed twice");
+        *word &= !bit;
         g.free += 1;
         g.directories -= u64::from(directory);
         self.nr_free += 1;

@@ -68,6 +68,10 @@ impl Journalled for Ext {
     fn release(&mut self, run: Range<u64>) {
         self.space.release(run);
     }
+
+    fn check_space(&self) {
+        self.space.check();
+    }
 }
 
 /// A volume.

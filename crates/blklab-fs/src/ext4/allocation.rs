@@ -71,6 +71,12 @@ impl Ext4 {
             self.discard_all();
             self.try_allocate(id, inode, extents, r)
         })?;
+        assert!(
+            got.1 <= self.free_blocks,
+            "{} blocks are taken of {} that are free",
+            got.1,
+            self.free_blocks
+        );
         self.free_blocks -= got.1;
         Some(got)
     }
@@ -262,6 +268,23 @@ impl Ext4 {
             self.shared.push((first + got, blocks - got));
         }
         Some((first, got))
+    }
+
+    /// Checks that the blocks that no file has are free, set aside, or freed by the
+    /// transaction that runs, and that promises are kept.
+    pub(super) fn check_space_is_whole(&self) {
+        let groups = 0..self.geometry.groups();
+        let free: u64 = groups.map(|g| u64::from(self.space.free_in(g))).sum();
+        let asides: u64 = self.asides.values().flatten().map(|a| a.blocks).sum();
+        let shared: u64 = self.shared.iter().map(|(_, blocks)| blocks).sum();
+        let running = self.journal.running.iter().flat_map(|t| &t.freed);
+        let freed: u64 = running.map(|run| run.end - run.start).sum();
+        debug_assert_eq!(
+            free + asides + shared + freed,
+            self.free_blocks,
+            "blocks that are free ({free}), set aside for a file ({asides}) or for small files \
+             ({shared}), or freed ({freed})"
+        );
     }
 
     /// Gives back what is set aside for a file (`ext4_discard_preallocations`).

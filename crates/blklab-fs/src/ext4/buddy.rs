@@ -121,6 +121,10 @@ impl Buddy {
 
     fn set_chunk(&mut self, order: usize, chunk: u32, on: bool) {
         let (word, bit) = ((chunk / 64) as usize, 1 << (chunk % 64));
+        debug_assert!(
+            test(&self.chunks[order], chunk) != on,
+            "chunk {chunk} of order {order} is set to {on} twice"
+        );
         if on {
             self.chunks[order][word] |= bit;
             self.counts[order] += 1;
@@ -162,6 +166,11 @@ impl Buddy {
             self.free += blocks;
             self.fragments = self.fragments + 1 - both;
         }
+        debug_assert_eq!(
+            (0..ORDERS).map(|k| self.counts[k] << k).sum::<u32>(),
+            self.free,
+            "chunks hold the free blocks of a group"
+        );
     }
 
     /// Takes free blocks (`mb_mark_used`).
@@ -171,10 +180,8 @@ impl Buddy {
         }
         let mut at = range.start;
         while at < range.end {
-            let Some(order) = self.order_of(at) else {
-                debug_assert!(false, "block {at} is not free");
-                return;
-            };
+            let order = self.order_of(at);
+            let order = order.unwrap_or_else(|| panic!("block {at} of a group is taken twice"));
             let chunk = at >> order;
             self.set_chunk(order, chunk, false);
             let (start, end) = (chunk << order, (chunk + 1) << order);
@@ -191,6 +198,11 @@ impl Buddy {
         if range.is_empty() {
             return;
         }
+        let free = self.next_free(range.start);
+        assert!(
+            free.is_none_or(|at| at >= range.end),
+            "{range:?} of a group are given back, but {free:?} is free"
+        );
         let mut at = range.start;
         while at < range.end {
             let mut order = largest_piece(at, range.end);

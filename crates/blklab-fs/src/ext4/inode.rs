@@ -97,11 +97,10 @@ impl Inodes {
     }
 
     fn give(&mut self, index: u64) {
-        if let Some(word) = self.used.get_mut((index / 64) as usize) {
-            *word &= !(1 << (index % 64));
-            self.nr_used -= 1;
-            self.hint = self.hint.min(index);
-        }
+        assert!(self.test(index), "inode {index} of a group is freed twice");
+        self.used[(index / 64) as usize] &= !(1 << (index % 64));
+        self.nr_used -= 1;
+        self.hint = self.hint.min(index);
     }
 }
 

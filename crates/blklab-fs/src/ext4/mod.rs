@@ -66,6 +66,10 @@ impl Journalled for Ext4 {
     fn release(&mut self, run: Range<u64>) {
         self.release_blocks(run);
     }
+
+    fn check_space(&self) {
+        self.check_space_is_whole();
+    }
 }
 
 /// Files get an inode when they come into being, and keep it until they are gone.

@@ -61,7 +61,8 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         }
         self.waking(|s, wake| {
             let j = s.journal();
-            j.checkpointing = false;
+            let held = std::mem::replace(&mut j.checkpointing, false);
+            assert!(held, "two tasks make room in the log");
             j.wake_all(wake);
         });
     }
@@ -110,6 +111,10 @@ impl<V: Journalled> View<'_, V> {
         loop {
             let oldest = j.checkpoints.pop_front();
             j.free += oldest.expect("there is one to be done with").log_blocks;
+            assert!(
+                j.free < j.blocks,
+                "a checkpoint frees blocks that were not used"
+            );
             let buffers = &j.buffers;
             let waits = |place: &Place| {
                 let file = &files[place.0.idx()];

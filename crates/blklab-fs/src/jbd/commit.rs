@@ -36,12 +36,18 @@ impl<V: Journalled> View<'_, V> {
         let j = self.journal();
         assert!(j.committing.is_none(), "one transaction commits at a time");
         let mut t = j.running.take().expect("there is something to commit");
+        assert!(
+            t.locked && t.has_no_handles(),
+            "transaction {} commits with open handles",
+            t.tid
+        );
         t.metadata.retain(|place| {
             let Some(b) = j.buffers.get_mut(place) else {
                 return false;
             };
             b.listed = false;
             if std::mem::take(&mut b.running) {
+                assert!(!b.committing, "{place:?} commits in two transactions");
                 b.committing = true;
                 return true;
             }
@@ -67,6 +73,7 @@ impl<V: Journalled> View<'_, V> {
         let j = self.journal();
         let b = j.buffers.get_mut(&place);
         let b = b.expect("a block that commits is known");
+        assert!(b.committing, "{place:?} is released by a commit without it");
         (b.committing, b.shadow) = (false, false);
         let dropped = std::mem::take(&mut b.dropped);
         if b.running {
@@ -225,10 +232,20 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
             }
             let done = j.committing.take();
             let done: Transaction = done.expect("only its own commit ends a transaction");
-            j.committed = j.committed.max(done.tid);
+            assert!(
+                done.tid > j.committed,
+                "transaction {} is committed behind {}",
+                done.tid,
+                j.committed
+            );
+            j.committed = done.tid;
+            j.check_log();
             j.wake_all(wake);
             for run in done.freed {
                 s.volume.release(run);
+            }
+            if cfg!(debug_assertions) {
+                s.volume.check_space();
             }
         });
     }
@@ -341,7 +358,8 @@ impl<V: Journalled> View<'_, V> {
     pub(crate) fn end_log(&mut self, nth: u64, failed: bool, wake: &mut Vec<blklab_types::TaskId>) {
         let j = self.journal();
         j.log_failed |= failed;
-        j.log_done[nth as usize] = true;
+        let arrived = std::mem::replace(&mut j.log_done[nth as usize], true);
+        assert!(!arrived, "block {nth} of a commit arrives in the log twice");
         wake.extend(j.thread);
     }
 }

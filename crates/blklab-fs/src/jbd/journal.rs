@@ -75,6 +75,11 @@ pub(super) struct Ordered {
 }
 
 impl Transaction {
+    /// Whether all handles are closed, and have given back their credits.
+    pub(super) fn has_no_handles(&self) -> bool {
+        self.updates == 0 && self.credits == 0
+    }
+
     /// Whether it may have so many credits more.
     fn fits(&self, credits: u64, max: u64) -> bool {
         self.metadata.len() as u64 + self.credits + credits <= max
@@ -143,7 +148,7 @@ impl Journal {
             blocks,
             // Block 0 is the superblock.
             head: 1,
-            free: blocks.saturating_sub(33),
+            free: usable(blocks),
             running: None,
             committing: None,
             last_tid: 0,
@@ -159,6 +164,18 @@ impl Journal {
             thread: None,
             timer: None,
         }
+    }
+
+    /// Checks that each usable block of the log is free, or is that of a transaction
+    /// that waits for its checkpoint, while none commits.
+    pub(super) fn check_log(&self) {
+        let held: u64 = self.checkpoints.iter().map(|c| c.log_blocks).sum();
+        debug_assert_eq!(
+            self.free + held,
+            usable(self.blocks),
+            "free blocks of the log and those of {} checkpoints are not all there are",
+            self.checkpoints.len()
+        );
     }
 
     /// The sector of a block of the journal.
@@ -255,6 +272,11 @@ impl Journal {
     }
 }
 
+/// Blocks of the log that transactions may fill: its superblock and 32 more are kept.
+fn usable(blocks: u64) -> u64 {
+    blocks.saturating_sub(33)
+}
+
 /// What stands in the way of a handle.
 enum Start {
     Open(Handle),
@@ -306,7 +328,10 @@ impl<V: Journalled> View<'_, V> {
         let t = t.expect("a transaction runs while a handle is open");
         assert!(
             t.updates > 0 && t.credits >= handle.credits,
-            "a handle is closed once"
+            "a handle of {} credits is closed twice: {} handles are open, with {} credits",
+            handle.credits,
+            t.updates,
+            t.credits
         );
         t.updates -= 1;
         t.credits -= handle.credits;
@@ -324,6 +349,10 @@ impl<V: Journalled> View<'_, V> {
     /// (`do_get_write_access`). Returns whether that was possible.
     fn try_access(&mut self, place: Place) -> bool {
         let j = self.journal();
+        assert!(
+            j.updates() > 0,
+            "{place:?} is changed under no open handle of the running transaction"
+        );
         let buffer = j.buffers.entry(place).or_default();
         if buffer.running {
             return true;
@@ -371,6 +400,10 @@ impl<V: Journalled> View<'_, V> {
         ordered.committing.clear(run.clone());
         let t = j.running.as_mut();
         let t = t.expect("data are attached under a handle");
+        assert!(
+            t.updates > 0 || !t.locked,
+            "data of {id:?} are attached to a transaction that is closed"
+        );
         let mut at = run.start;
         while at < run.end {
             let first = ordered.running.next_clear(at, run.end);

@@ -40,6 +40,10 @@ pub(crate) trait Journalled: 'static {
 
     /// Blocks that a committed transaction freed may be used again.
     fn release(&mut self, run: Range<u64>);
+
+    /// Checks that no block of the volume is lost or there twice: between two
+    /// transactions, in debug builds.
+    fn check_space(&self);
 }
 
 impl<V: Journalled> View<'_, V> {

@@ -87,6 +87,7 @@ impl<H: Host> Mount<'_, H, Nilfs> {
         self.waking(|s, wake| {
             let n = &mut *s.volume;
             let c = &mut n.constructor;
+            assert!(c.changing > 0, "a change ends that did not begin");
             c.changing -= 1;
             if c.changing == 0 && c.locked {
                 wake.append(&mut c.waiters);
@@ -133,6 +134,11 @@ impl<H: Host> Mount<'_, H, Nilfs> {
     pub(super) fn unlock_changes(&self) {
         self.waking(|s, wake| {
             let c = &mut s.volume.constructor;
+            assert!(
+                c.locked && c.changing == 0,
+                "changes are let in again by who did not keep them out: {} are under way",
+                c.changing
+            );
             c.locked = false;
             wake.append(&mut c.waiters);
         });

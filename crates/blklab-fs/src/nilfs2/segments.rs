@@ -113,6 +113,7 @@ impl Segments {
             return false;
         };
         self.all[next].used = true;
+        debug_assert!(self.all[next].pieces.is_empty(), "segment {next} is clean");
         self.clean -= 1;
         (self.current, self.offset) = (next, u64::from(next == 0));
         true
@@ -130,6 +131,11 @@ impl Segments {
 
     /// A log of so many blocks was put there.
     pub(super) fn fill(&mut self, blocks: u64, now: Time) {
+        assert!(
+            blocks <= self.room_here(),
+            "a log of {blocks} blocks does not fit into segment {}",
+            self.current
+        );
         self.offset += blocks;
         self.all[self.current].written = now;
     }
@@ -164,6 +170,11 @@ impl Segments {
 
     /// A segment is clean again (`nilfs_sufile_freev`).
     pub(super) fn release(&mut self, segment: u64) {
+        assert_ne!(
+            segment,
+            self.current(),
+            "the segment that is written to is released"
+        );
         if let Some(s) = self.all.get_mut(segment as usize)
             && std::mem::take(&mut s.used)
         {

@@ -102,6 +102,11 @@ impl Fuse {
     pub(super) fn reply(&mut self, key: u64, reply: Result<(), FsError>, wake: &mut Vec<TaskId>) {
         let message = self.messages.get_mut(key);
         let message = message.expect("a message is replied to once");
+        assert!(
+            message.reply.is_none(),
+            "{:?} is replied to twice",
+            message.op
+        );
         match message.waiter {
             Some(task) => {
                 message.reply = Some(reply);

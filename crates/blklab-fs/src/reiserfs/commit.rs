@@ -103,6 +103,10 @@ impl View<'_, Volume> {
         let device = v.device;
         let e = v.journal.ended(tid);
         let e = e.expect("what commits has ended, and is not forgotten");
+        assert!(
+            e.committing && !e.committed,
+            "transaction {tid} is committed twice"
+        );
         e.committed = true;
         let blocks = e.blocks.clone();
         for run in std::mem::take(&mut e.frozen) {
@@ -153,6 +157,11 @@ impl View<'_, Volume> {
         let j = self.reiser_journal();
         while j.ended.front().is_some_and(|e| e.tid <= last) {
             let e = j.ended.pop_front().expect("it was just looked at");
+            assert!(
+                e.committed,
+                "transaction {} leaves the log before its commit",
+                e.tid
+            );
             for block in e.blocks {
                 if j.newest.get(&block) == Some(&e.tid) {
                     j.newest.remove(&block);

@@ -172,6 +172,10 @@ impl Journal {
     /// Ends the running transaction: it joins the others, and the next runs.
     pub(super) fn rotate(&mut self) -> u64 {
         let tid = self.running.tid;
+        assert!(
+            self.running.writers == 0 && self.running.reserved == 0,
+            "transaction {tid} ends with open handles"
+        );
         let next = Transaction {
             tid: tid + 1,
             ..Transaction::default()
@@ -189,6 +193,10 @@ impl Journal {
         };
         self.start = (self.start + ended.log_blocks()) % self.length;
         self.ended.push_back(ended);
+        debug_assert!(
+            self.ended.iter().map(Ended::log_blocks).sum::<u64>() <= self.length,
+            "transaction {tid} overwrites one in the log that is not flushed"
+        );
         self.super_dirty = false;
         tid
     }
@@ -244,6 +252,14 @@ impl View<'_, Volume> {
     /// the transaction.
     fn try_close(&mut self, handle: &Handle, how: Close, now: Jiffies, max_age: u64) -> bool {
         let j = self.reiser_journal();
+        let t = &j.running;
+        assert!(
+            t.tid == handle.tid && t.writers > 0 && t.reserved >= handle.blocks,
+            "a handle of transaction {} is closed twice, or after it: {} runs, with {} handles",
+            handle.tid,
+            t.tid,
+            t.writers
+        );
         j.running.writers -= 1;
         j.running.reserved -= handle.blocks;
         j.running.closing |=

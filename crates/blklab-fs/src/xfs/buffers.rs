@@ -67,6 +67,10 @@ impl Buffers {
 
     /// The number may be used again.
     pub(super) fn forget(&mut self, index: u32) {
+        debug_assert!(
+            !self.unused.contains(&index),
+            "the number of buffer {index} is given up twice"
+        );
         self.unused.push(index);
     }
 
@@ -123,7 +127,8 @@ impl Buffers {
 
     /// The write of a buffer has ended.
     pub(super) fn end_write(&mut self, index: u32, wake: &mut Vec<TaskId>) {
-        self.get(index).busy = false;
+        let busy = std::mem::replace(&mut self.get(index).busy, false);
+        assert!(busy, "a write of buffer {index} ends that nobody began");
         self.waiters.retain(|(waited, task)| {
             let hit = *waited == index;
             if hit {

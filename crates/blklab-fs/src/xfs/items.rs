@@ -78,6 +78,12 @@ impl Item {
         self.pins > 0 || self.lsn > 0
     }
 
+    /// A record on its way, or a transaction, has it no more.
+    pub(super) fn unpin(&mut self) {
+        let left = self.pins.checked_sub(1);
+        self.pins = left.expect("what is unpinned was pinned");
+    }
+
     /// Puts it into a record; false if it is there already.
     pub(super) fn attach(&mut self, record: u64) -> bool {
         std::mem::replace(&mut self.record, record) != record
@@ -141,6 +147,10 @@ impl Items {
     pub(super) fn insert(&mut self, id: ItemId, lsn: u64) {
         self.remove(id);
         let older = self.newest;
+        debug_assert!(
+            older == NONE || self.get(older).lsn <= lsn,
+            "{id:?} goes behind what the log has after it"
+        );
         let item = self.get(id);
         (item.lsn, item.older, item.newer) = (lsn, older, NONE);
         match older {
@@ -167,7 +177,8 @@ impl Items {
             NONE => self.newest = older,
             _ => self.get(newer).older = older,
         }
-        self.listed -= 1;
+        let left = self.listed.checked_sub(1);
+        self.listed = left.expect("what leaves the list was counted");
     }
 }
 

@@ -151,6 +151,11 @@ impl Log {
         let nth = self.active;
         let headers = self.headers_bytes();
         let buffer = &mut self.ring[nth];
+        assert_eq!(
+            buffer.stage,
+            Stage::Active,
+            "buffer {nth} of the log is written twice"
+        );
         let sectors = (headers + buffer.used_bytes).div_ceil(512);
         buffer.stage = Stage::Syncing;
         let at = buffer.lsn % self.size;
@@ -190,6 +195,11 @@ impl Log {
         if buffer.pending > 0 {
             return false;
         }
+        assert_eq!(
+            buffer.stage,
+            Stage::Syncing,
+            "a record of buffer {nth} ends that was not written"
+        );
         buffer.stage = Stage::Done;
         let (count, mut any) = (self.ring.len(), false);
         for i in (0..count).map(|i| (self.active + i) % count) {
@@ -203,7 +213,12 @@ impl Log {
                     buffer.stage = Stage::Active;
                     buffer.used_bytes = 0;
                     any = true;
-                    self.done = self.next_undone(i);
+                    let done = self.next_undone(i);
+                    assert!(
+                        self.done <= done,
+                        "records are done in the order of the log"
+                    );
+                    self.done = done;
                 }
             }
         }

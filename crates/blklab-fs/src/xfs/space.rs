@@ -78,7 +78,8 @@ impl Space {
 
     /// Takes a promise back.
     pub(super) fn release(&mut self, blocks: u64) {
-        self.promised = self.promised.saturating_sub(blocks);
+        let left = self.promised.checked_sub(blocks);
+        self.promised = left.expect("what is taken back was promised");
     }
 
     /// Whether so many blocks are neither taken nor promised.
@@ -135,9 +136,12 @@ impl Space {
     /// Takes blocks that are free.
     fn take(&mut self, ag: u64, at: u64, blocks: u64) -> (u64, u64) {
         let group = &mut self.groups[ag as usize];
-        let Some((&start, &len)) = group.extents.range(..=at).next_back() else {
-            return (at, 0);
-        };
+        let found = group.extents.range(..=at).next_back();
+        let (&start, &len) = found.expect("blocks are taken from a free extent");
+        assert!(
+            at + blocks <= start + len,
+            "{blocks} blocks from {at} on are taken of the free extent {start}+{len}"
+        );
         group.extents.remove(&start);
         if at > start {
             group.extents.insert(start, at - start);
@@ -156,6 +160,11 @@ impl Space {
         let ag = start / self.ag_blocks;
         let group = &mut self.groups[ag as usize];
         let (mut begin, mut end) = (start, start + blocks);
+        let met = group.extents.range(..end).next_back();
+        assert!(
+            blocks > 0 && met.is_none_or(|(&s, &len)| s + len <= start),
+            "{blocks} blocks from {start} on are given back, but {met:?} is free"
+        );
         if let Some((&before, &len)) = group.extents.range(..start).next_back()
             && before + len == start
         {

@@ -122,7 +122,7 @@ impl View<'_, Volume> {
             if item.attach(lsn) {
                 list.push(*id);
             } else {
-                item.pins -= 1;
+                item.unpin();
             }
         }
     }
@@ -136,7 +136,7 @@ impl View<'_, Volume> {
         for id in items {
             let item = v.items.get(*id);
             if std::mem::replace(&mut item.collected, true) {
-                item.pins -= 1;
+                item.unpin();
             } else {
                 v.collected.push(*id);
                 v.collected_bytes += each;

@@ -332,7 +332,7 @@ impl Volume {
         let any = log.end_bio(nth, |lsn, changed| {
             for id in changed.drain(..) {
                 let item = items.get(id);
-                item.pins -= 1;
+                item.unpin();
                 let free = item.pins == 0;
                 let alive = match id.what() {
                     What::Buffer(b) => {
