@@ -232,7 +232,10 @@ fn show(out: &mut impl Write, r: &ReEnacted) -> Result<()> {
         waiting(out, w)?;
     }
     match long.count() {
-        0 => paragraph(out, "Nobody waited for 100 us or more before the device.")?,
+        0 => paragraph(
+            out,
+            "No process waited for 100 us or more before the device.",
+        )?,
         n if n > WAITING_SHOWN => {
             part(out, "", &format!("and {} more", n - WAITING_SHOWN))?;
         }

@@ -704,7 +704,7 @@ Each process becomes a section: mode, sizes, range, depth, pauses or rate, syncs
 and start are inferred. What the page cache wrote is written through the page
 cache. The job runs in the simulation, on the stack that the trace is from
 (options, or a run directory), and what came of it stands beside the trace. A
-device that nobody names is fitted to the trace: how long commands take by
+device that is not named is fitted to the trace: how long commands take by
 direction, length, place and number beside them. With --exact the job replays
 logs, one for each process, that have every bio at its time.
 

@@ -134,7 +134,7 @@ impl Words {
             Cause::Driver => format!("at the driver: {}", self.full()),
             Cause::Decided(why) => match why {
                 Why::Plugged => {
-                    "the queue was plugged: for more requests, until somebody waited or the timer \
+                    "the queue was plugged: for more requests, until a task waited or the timer \
                      ended it"
                         .to_owned()
                 }

@@ -18,7 +18,7 @@ blklab_kernel::features! {
 
     /// What the releases changed.
     pub(crate) const CHANGES = {
-        "2.6.28": "buffers that somebody waits for are written as synchronous requests",
+        "2.6.28": "buffers that a task waits for are written as synchronous requests",
             "fs/buffer.c" => {
             sync_buffers: true,
         }

@@ -285,7 +285,7 @@ fn latency(m: &Member, d: &Device) -> String {
     let title = title.trim_start_matches(": ");
     let (mut svg, x) = frame(title, m.span_ns);
     let lines = [
-        ("somebody waited for", &f.max_ns, 1),
+        ("a process waited for", &f.max_ns, 1),
         ("in the background", &f.background_max_ns, 7),
     ];
     let values = || {

@@ -74,9 +74,9 @@ fn overview(out: &mut String, report: &Report) {
     if let Some(svg) = picture::waiting(&lines) {
         let _ = write!(
             out,
-            "<figure class=\"wide\">{svg}<figcaption>Requests that somebody waited for, \
+            "<figure class=\"wide\">{svg}<figcaption>Requests that a process waited for, \
             from their beginning to their end, in each of the runs or traces. Write-back, for which \
-            nobody waits, is left out.</figcaption></figure>"
+            no process waits, is left out.</figcaption></figure>"
         );
     }
     tables::answers(out, report);
@@ -105,7 +105,7 @@ fn member(out: &mut String, i: usize, m: &Member, is_one_of_many: bool) {
     if let Some(svg) = picture::waiting(&lines) {
         let _ = write!(
             out,
-            "<figure class=\"wide\">{svg}<figcaption>Requests that somebody waited \
+            "<figure class=\"wide\">{svg}<figcaption>Requests that a process waited \
             for; processes whose names differ in a number only are one line.</figcaption></figure>"
         );
     }
@@ -147,7 +147,7 @@ fn member(out: &mut String, i: usize, m: &Member, is_one_of_many: bool) {
         i,
         "latency",
         "Latency over time",
-        "Requests that somebody waited for, by when they ended: the longest of each interval, and the \
+        "Requests that a process waited for, by when they ended: the longest of each interval, and the \
          mean, divided by what they waited for.",
     );
     chart(

@@ -187,7 +187,7 @@ pub struct Group {
     pub nr_processes: usize,
     /// Its place among the colours of the page; the last one is shared.
     pub colour: usize,
-    /// Requests that somebody waited for.
+    /// Requests that a process waited for.
     pub waited: Waited,
     /// Requests that nobody waited for: write-back.
     pub background: Waited,
@@ -301,7 +301,7 @@ pub struct Device {
 pub struct Flow {
     /// Length of an interval, ns; the first begins with the trace.
     pub interval_ns: u64,
-    /// Requests that somebody waited for and that ended in the interval.
+    /// Requests that a process waited for and that ended in the interval.
     pub ended: Vec<u64>,
     /// Their mean latency by [`PHASES`], ns.
     pub phases_ns: [Vec<u64>; PHASES.len()],

@@ -115,17 +115,17 @@ fn nothing(report: &Report) -> Answer {
         .collect();
     Answer {
         who: if timed {
-            "Nobody without need"
+            "No process without need"
         } else {
             "Not known"
         }
         .to_owned(),
         how_long: match worst.filter(|ns| *ns > 0) {
             Some(ns) => format!(
-                "{} the longest request that somebody waited for",
+                "{} the longest request that a process waited for",
                 time_text(ns)
             ),
-            None => "the trace shows no request that somebody waited for to its end".to_owned(),
+            None => "the trace shows no request that a process waited for to its end".to_owned(),
         },
         why: if timed {
             format!("Nothing is wrong here. {}", words.join(" "))

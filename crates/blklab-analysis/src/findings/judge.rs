@@ -165,7 +165,7 @@ pub(super) fn words(sum: &DiskSum, context: &Context) -> Vec<String> {
     if sum.nr_begun > 0 && sum.nr_direct == sum.nr_begun && sum.nr(Action::GetRequest) > 0 {
         words.push(
             "Requests went to the device without having been in a scheduler (no I): issued \
-             directly by whoever submitted them."
+             directly by the tasks that submitted them."
                 .to_owned(),
         );
     }

@@ -22,7 +22,7 @@ static THREADS: [Thread; 11] = [
     Thread {
         begins: "kswapd",
         contains: &[""],
-        does: "writes pages out since memory is short: to swap, or files that nobody wrote back \
+        does: "writes pages out since memory is short: to swap, or files that no flusher wrote back \
                in time",
         change: Remedy::outside(
             "less-memory",
@@ -39,7 +39,7 @@ static THREADS: [Thread; 11] = [
         change: Remedy::outside(
             "slower-resync",
             Outside::Storage,
-            "a lower md/sync_speed_max (dev.raid.speed_limit_max), or a check when nobody \
+            "a lower md/sync_speed_max (dev.raid.speed_limit_max), or a check when no process \
                  waits",
         ),
     },
@@ -84,7 +84,7 @@ static THREADS: [Thread; 11] = [
         change: Remedy::outside(
             "delete-snapshots-later",
             Outside::Applications,
-            "delete snapshots when nobody waits, a few at a time",
+            "delete snapshots when no process waits, a few at a time",
         ),
     },
     // drivers/md/bcache/writeback.c
@@ -129,7 +129,7 @@ static THREADS: [Thread; 11] = [
         change: Remedy::outside(
             "relaxed-order",
             Outside::Storage,
-            "mount option order=relaxed; a cleaner that runs when nobody waits",
+            "mount option order=relaxed; a cleaner that runs when no process waits",
         ),
     },
     // drivers/block/drbd

@@ -29,7 +29,7 @@ pub struct Reading {
 /// Time that somebody waited for I/O of a device, by where it went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
-    /// Requests that somebody waited for.
+    /// Requests that a process waited for.
     pub requests: u64,
     /// All of their time.
     pub waited_ns: u64,

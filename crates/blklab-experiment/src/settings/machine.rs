@@ -88,15 +88,15 @@ settings! {
 
     /// time of an interrupt of the device, where tasks share a processor
     interrupt_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("an interrupt of the device, likewise, for each command that ends", "");
+        .manual("an interrupt of the device, for each command that ends, with one processor, from 5.0 on", "");
 
-    /// time to wake a task, for whoever does it, where tasks share a processor
+    /// time to wake a task, of the task that wakes it, where tasks share a processor
     wake_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("to wake a task that sleeps, likewise: of the interrupt or the task that does it", "");
+        .manual("waking a task: time of the interrupt or the task that wakes it, with one processor, from 5.0 on", "");
 
     /// time of a request that a task inserts, where tasks share a processor
     insert_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("a request that a task brings to the scheduler, likewise", "");
+        .manual("a request that a task brings to the scheduler, with one processor, from 5.0 on", "");
 
     /// time from the end of a command in the device until the kernel knows of it
     interrupt_latency_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
@@ -105,15 +105,15 @@ settings! {
 
     /// time of a request from scheduler to driver, where tasks share a processor
     dispatch_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("a request from the scheduler to the driver, likewise", "");
+        .manual("a request from the scheduler to the driver, with one processor, from 5.0 on", "");
 
     /// time of a run of kblockd beside its requests, where tasks share a processor
     worker_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("a run of kblockd, beside its requests, likewise", "");
+        .manual("a run of kblockd, beside its requests, with one processor, from 5.0 on", "");
 
     /// time of a page that null_blk with memory_backed copies
     driver_copy_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("a page that `null_blk` copies with `memory_backed`, likewise", "");
+        .manual("a page that `null_blk` copies with `memory_backed`, with one processor, from 5.0 on", "");
 
     /// whether requests and their schedulers take processor time, and processors wait for locks
     processor_time: bool = setting(Unit::Bool, 1, (0, 1)).since(MULTI_QUEUE).without(0)
@@ -128,7 +128,7 @@ settings! {
 
     /// processor time of a request that its scheduler adds; 0: and no lock
     sched_cost_ns: u32 = cost_ns(-1).since(MULTI_QUEUE)
-        .manual("what the scheduler adds to it, where nobody else wants its lock; 0: nothing, and \
+        .manual("what the scheduler adds to it, where no other task wants its lock; 0: nothing, and \
               no lock",
              "none 0, mq-deadline 600, kyber 670, bfq 1520; with `processor_time=0` 0");
 
@@ -148,7 +148,7 @@ settings! {
 
     /// processor time of fio's main process, every 100 ms before all jobs run
     start_look_cost_ns: u32 = cost_ns(0)
-        .manual("likewise, every 100 ms as long as jobs wait to be started", "");
+        .manual("fio's main process, every 100 ms while jobs wait to be started", "");
 
     /// processor time of a fio job from its release to its first I/O
     job_start_ns: u32 = cost_ns(0)
@@ -157,11 +157,11 @@ settings! {
 
     /// processor time of a fio job's start for each I/O in flight
     io_u_setup_ns: u32 = cost_ns(0)
-        .manual("likewise, for each I/O that it may have in flight (`init_io_u`)", "");
+        .manual("the start of a fio job, for each I/O that it may have in flight (`init_io_u`)", "");
 
     /// processor time of a fio job's start for each page of buffers
     buffer_page_ns: u32 = cost_ns(0)
-        .manual("likewise, for each page of their buffers, which fio fills; of a job that only \
+        .manual("the start of a fio job, for each page of its buffers, which fio fills; of a job that only \
               reads past the page cache when the first read uses it", "");
 
     /// what a fio job takes longer for its second I/O and for the first that has ended
@@ -171,7 +171,7 @@ settings! {
 
     /// processor time that a fio job takes to get ready
     job_setup_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
-        .manual("what a fio job has had of the processor when it begins, likewise: up to 6.5 it \
+        .manual("what a fio job has had of the processor when it begins, with one processor: up to 6.5 it \
               is behind jobs that slept meanwhile; it begins no later", "");
 
     /// how long the machine has been up when the load begins
@@ -179,9 +179,9 @@ settings! {
         .manual("how long the machine has been up when the load begins, in ms: where the timers of \
               write-back and journals, and the spindle, stand by then", "");
 
-    /// MiB of a file of somebody else that are written when the machine starts
+    /// MiB of another process's file that are written when the machine starts
     dirty_at_start_mb: u32 = setting(Unit::MiB, 0, (0, 1 << 20))
-        .manual("MiB of a file of somebody else that are written, and not synced, when the machine \
+        .manual("MiB of another process's file that are written, and not synced, when the machine \
               starts", "");
 
     /// all processor times, in percent of those of a 2.4 GHz machine of 2008
@@ -191,7 +191,7 @@ settings! {
     /// processors; with one, tasks compete for it (to 4.20: kernel threads only)
     cpus: u32 = setting(Unit::Count, 2, (1, 4096)).taken_at(Place::Boot("nr_cpus"))
         .manual("processors. With 1, from 5.0 on, tasks take turns on it; up to 4.20 kernel threads \
-              wait for a task that computes. With more nobody waits for a processor; from 5.0 on \
+              wait for a task that computes. With more no task waits for a processor; from 5.0 on \
               there are as many hardware queues, each with a software queue, as the device has, \
               at most one for each (at most 64)", "");
 

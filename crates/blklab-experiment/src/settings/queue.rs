@@ -156,11 +156,11 @@ settings! {
 
     /// makes no difference in the model
     iostats: u8 = switch(1).since(V2_6_29).without_effect()
-        .manual("likewise (2.6.29)", "1");
+        .manual("accepted (2.6.29); makes no difference, and a note says so", "1");
 
     /// makes no difference in the model
     add_random: u8 = switch(1).since(V2_6_36).without_effect()
-        .manual("likewise (2.6.36)", "1");
+        .manual("accepted (2.6.36); makes no difference, and a note says so", "1");
 
     /// first sector of the partition in use (63 in 2008): traces show A events; 0: the whole disk
     partition_start: u32 = sectors(0)

@@ -65,7 +65,7 @@ blklab_kernel::features! {
         "3.3": "checkpoints write synchronously", "fs/jbd/checkpoint.c" => {
             sync_checkpoint: true,
         }
-        "3.5": "only commits that somebody waits for write synchronously", "fs/jbd/commit.c" => {
+        "3.5": "only commits that a task waits for write synchronously", "fs/jbd/commit.c" => {
             commit_sync: CommitSync::Waited,
         }
     };

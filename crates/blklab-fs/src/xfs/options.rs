@@ -63,7 +63,7 @@ blklab_kernel::features! {
             no_idle: true,
             atime: Atime::Relative,
         }
-        "2.6.33": "metadata that somebody wrote without waiting are not synchronous, but marked as metadata",
+        "2.6.33": "metadata that a task wrote without waiting are not synchronous, but marked as metadata",
             "fs/xfs/linux-2.6/xfs_buf.c" => {
             sync_metadata: false,
         }

@@ -120,7 +120,7 @@ pub const ALL: &[Spec] = &[
         ],
         left_out: "dd+cat: blocks of the inode table and of the directory are two files beside the \
                    small ones",
-        left_out_on_extents: "dd+cat: without a filesystem nobody but dd writes its data (with \
+        left_out_on_extents: "dd+cat: without a filesystem only dd writes its data (with \
                               ext3: the journal thread, as sync writes)",
     },
     Spec {

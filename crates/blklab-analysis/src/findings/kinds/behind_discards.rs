@@ -25,7 +25,7 @@ pub const KIND: Kind = Kind {
     name: "behind-discards",
     what: "I/O waits while the device discards",
     rule: Rule {
-        condition: "a request that somebody waits for waits in the queue and at the device, and \
+        condition: "a request that a process waits for waits in the queue and at the device, and \
                     for most of that the device has a discard",
         threshold: "more than 4 times what the device takes for one; 20 % of its process's \
                     waiting or more",
@@ -47,7 +47,7 @@ pub const KIND: Kind = Kind {
 const DISCARD_LATER: Remedy = Remedy::outside(
     "discard-later",
     Outside::Storage,
-    "fstrim when nobody waits, in place of the mount option discard",
+    "fstrim when no process waits, in place of the mount option discard",
 );
 
 const SMALLER_DISCARDS: Remedy = Remedy::act(

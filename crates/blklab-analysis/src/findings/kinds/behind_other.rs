@@ -16,7 +16,7 @@ pub const KIND: Kind = Kind {
     name: "behind-other",
     what: "a process with few requests waits behind one that keeps many queued",
     rule: Rule {
-        condition: "a request that somebody waits for waits, and another process has most of \
+        condition: "a request that a process waits for waits, and another process has most of \
                     those ahead of it",
         threshold: "more than 4 times what the device takes for one; the other has 4 times as \
                     many as its own; 20 % of its process's waiting or more",

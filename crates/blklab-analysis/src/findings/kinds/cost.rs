@@ -23,7 +23,7 @@ pub const KIND: Kind = Kind {
     name: "cgroup-cost",
     what: "io.cost holds bios of a control group back: its share of the device is used up",
     rule: Rule {
-        condition: "a request that somebody waits for waits from Q to G while the last \
+        condition: "a request that a process waits for waits from Q to G while the last \
                     iocost_ioc_vrate_adj of the device says that groups are short of their share \
                     or lag, or that the device is slowed down (vrate below 100 %)",
         threshold: "more than 4 times what the device takes for one, 50 us at least; 20 % of its \

@@ -33,7 +33,7 @@ pub const KIND: Kind = Kind {
 const MORE_CPU: Remedy = Remedy::outside(
     "more-cpu",
     Outside::Machine,
-    "a higher priority (nice, chrt) or CPUs of its own (taskset, cpuset) for whoever \
+    "a higher priority (nice, chrt) or CPUs of its own (taskset, cpuset) for the task that \
      waits",
 );
 

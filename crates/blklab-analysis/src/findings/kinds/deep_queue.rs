@@ -22,7 +22,7 @@ pub const KIND: Kind = Kind {
     name: "deep-queue",
     what: "requests wait behind those of their own process: depth times service time",
     rule: Rule {
-        condition: "a request that somebody waits for takes longer than on an idle device, and \
+        condition: "a request that a process waits for takes longer than on an idle device, and \
                     most of those ahead of it in scheduler and device are its own process's (or \
                     as many of each of several)",
         threshold: "5 times as long or more, with 4 of them or more ahead on average; 20 % of the \

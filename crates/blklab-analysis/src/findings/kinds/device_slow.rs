@@ -21,7 +21,7 @@ pub const SLOW: Kind = Kind {
     name: "device-slow",
     what: "the device takes long for single requests, by itself",
     rule: Rule {
-        condition: "a request that somebody waits for takes longer from D to C than if the device \
+        condition: "a request that a process waits for takes longer from D to C than if the device \
                     served all that it has one after the other",
         threshold: "more than 4 times that, 10 ms or more, and 4 times what 9 of 10 requests do \
                     not exceed; 20 requests or more are shown, or 4 or more of which it takes 20 \

@@ -50,7 +50,7 @@ const OWN_GROUP: Remedy = Remedy::outside(
 const EARLIER_WRITE_BACK: Remedy = Remedy::act(
     "earlier-write-back",
     Act::EarlierWriteBack,
-    "a lower vm.dirty_background_bytes, so that write-back begins before anybody is \
+    "a lower vm.dirty_background_bytes, so that write-back begins before any writer is \
      held back",
 );
 

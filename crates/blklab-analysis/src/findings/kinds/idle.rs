@@ -411,7 +411,7 @@ impl Sum {
 }
 
 fn plug_timer(f: &mut Finding) {
-    f.how = "Nobody unplugged the queue: the timer did, 3 ms after it was plugged.".to_owned();
+    f.how = "No task unplugged the queue: the timer did, 3 ms after it was plugged.".to_owned();
     f.remedies = vec![SYNC, NEWER_KERNEL];
 }
 
@@ -423,7 +423,7 @@ fn unknown(f: &mut Finding, whole: &Whole<'_>) {
             "what the driver and the processors did: requeues, a stopped queue, CPU load",
         ),
         None => (
-            "They were in the scheduler's hands: it idled for another process, or nobody ran \
+            "They were in the scheduler's hands: it idled for another process, or nothing ran \
              the queue."
                 .to_owned(),
             "which scheduler it is: CFQ, BFQ and anticipatory hold requests back for another \

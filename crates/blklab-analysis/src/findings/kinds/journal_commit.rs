@@ -48,7 +48,7 @@ pub const KIND: Kind = Kind {
 const SHORTER_HANDLES: Remedy = Remedy::outside(
     "shorter-handles",
     Outside::Applications,
-    "shorter operations in whoever keeps handles open: truncate and unlink of large files, \
+    "shorter operations in the tasks that keep handles open: truncate and unlink of large files, \
      many small files at a time",
 );
 

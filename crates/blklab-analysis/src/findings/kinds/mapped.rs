@@ -28,7 +28,7 @@ pub const KIND: Kind = Kind {
     name: "mapping-slow",
     what: "a device that maps bios to others (dm, md, bcache) keeps them while those are idle",
     rule: Rule {
-        condition: "a bio that somebody waits for, of a device without requests, takes longer \
+        condition: "a bio that a process waits for, of a device without requests, takes longer \
                     than requests below, and for most of that no other device of the trace has \
                     anything",
         threshold: "1 ms or more and 4 times what requests below take on average; 2 times or \

@@ -20,7 +20,7 @@ pub const KIND: Kind = Kind {
     name: "no-request-free",
     what: "reads or sync writes wait for a request or tag (Q to G): all are in use",
     rule: Rule {
-        condition: "a request that somebody waits for waits from Q to G; those that have most \
+        condition: "a request that a process waits for waits from Q to G; those that have most \
                     requests in use themselves are told apart",
         threshold: "more than 4 times what the device takes for one, 200 us at least; 20 % of its \
                     process's waiting or more",
@@ -101,7 +101,7 @@ const LOOK_AT_GROUP: Remedy = Remedy::outside(
 const MORE_REQUESTS: Remedy = Remedy::act(
     "more-requests",
     Act::MoreRequests,
-    "a larger nr_requests, or fewer requests at a time in whoever fills it",
+    "a larger nr_requests, or fewer requests at a time in the process that fills it",
 );
 
 /// What is waited for.

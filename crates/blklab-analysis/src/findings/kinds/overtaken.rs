@@ -20,7 +20,7 @@ pub const KIND: Kind = Kind {
     what: "a request waits in the scheduler while many of its own direction that came later go \
            first",
     rule: Rule {
-        condition: "a request that somebody waits for waits from I to D while others that were \
+        condition: "a request that a process waits for waits from I to D while others that were \
                     inserted later go to the device first",
         threshold: "100 ms or more, and 10 times what half of those of its direction wait; 64 or \
                     more of its direction, 9 of 10 of all that go first",

@@ -93,7 +93,7 @@ impl Detector for Passthrough {
             f.how = "Many of them at a time would wait for tags while others are free.".to_owned();
             f.doubt(
                 Confidence::Possible,
-                "nobody is shown to wait: the harm is inferred",
+                "the trace shows no process that waits: the harm is inferred",
             );
             f.remedies = vec![ASK_NOT];
             Some(f)

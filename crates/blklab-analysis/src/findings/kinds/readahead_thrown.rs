@@ -201,7 +201,7 @@ impl Sum {
                 .to_owned();
         f.doubt(
             Confidence::Likely,
-            "whether somebody emptied the page cache (drop_caches, POSIX_FADV_DONTNEED)",
+            "whether a user emptied the page cache (drop_caches, POSIX_FADV_DONTNEED)",
         );
         f.remedies = vec![
             LESS_AHEAD.to(whole

@@ -151,7 +151,7 @@ impl Spell {
                 who(),
                 time_text(self.to.since(o.woken).0),
                 match o.ran {
-                    0 => "nobody".to_owned(),
+                    0 => "no process".to_owned(),
                     pid => names.who(pid),
                 }
             ),

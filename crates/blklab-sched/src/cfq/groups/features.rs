@@ -137,7 +137,7 @@ blklab_kernel::features! {
         "2.6.35": "queues without processes are not merged with", SOURCE => {
             merge_needs_processes: true,
         }
-        "2.6.36": "idling on groups; charging by requests where nobody idles", SOURCE => {
+        "2.6.36": "idling on groups; charging by requests where the queue does not idle", SOURCE => {
             group_idle: true,
             iops_mode: true,
         }
