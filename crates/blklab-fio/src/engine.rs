@@ -6,6 +6,7 @@
 //! vsync. Completions come back in the order of submission.
 
 use crate::job::Job;
+use crate::option::Queueing;
 use crate::run::{Answer, Completion, Io, IoOp};
 use std::collections::VecDeque;
 
@@ -39,19 +40,33 @@ pub struct InstantEngine {
     last: Option<(u32, IoOp, u64)>,
 }
 
+/// The engine of that name, one of those that queue requests.
+fn asynchronous(name: &str) -> Kind {
+    match name {
+        "libaio" => Kind::Libaio,
+        "io_uring" => Kind::IoUring,
+        "posixaio" => Kind::PosixAio,
+        "vsync" => Kind::Vsync,
+        other => unreachable!("the table says that {other} queues requests, and not how"),
+    }
+}
+
 impl InstantEngine {
     /// The engine of a job; engines that are not modelled count as
     /// synchronous.
     pub fn new(job: &Job) -> InstantEngine {
-        let kind = match job.settings.ioengine.as_str() {
+        let kind = match job.engine() {
             // Each worker waits for its I/O.
-            _ if job.settings.offload => Kind::Synchronous,
-            "null" if job.settings.iodepth > 1 => Kind::Null,
-            "libaio" => Kind::Libaio,
-            "io_uring" => Kind::IoUring,
-            "posixaio" => Kind::PosixAio,
-            "vsync" => Kind::Vsync,
-            _ => Kind::Synchronous,
+            Some(_) if job.settings.offload => Kind::Synchronous,
+            Some(engine) => match engine.queueing {
+                Queueing::Asynchronous => asynchronous(engine.name),
+                Queueing::ByDepth if job.settings.iodepth > 1 => Kind::Null,
+                Queueing::ByDepth
+                | Queueing::Synchronous
+                | Queueing::NoData
+                | Queueing::NotModelled => Kind::Synchronous,
+            },
+            None => Kind::Synchronous,
         };
         InstantEngine {
             kind,

@@ -7,14 +7,16 @@
 //! `stat.c`). Keys that are not known are left out.
 //!
 //! What a result does not print is recovered where it follows: counts from their shares
-//! in percent, times of the processor from shares of the run time. Where it says no
+//! in percent, times of the processor from shares of the run time, the I/Os of a direction,
+//! which 2.1 leaves out, from their rate. Where it says no
 //! number of samples, those are the I/Os of the direction. Percentiles are those of the
 //! bins; `json` without `+` has none, and what it prints is kept in [`Printed`].
 
 use crate::hist::value_of;
 use crate::{
     BUCKETS, DepthMap, DirStat, DiskCounters, DiskUtil, Entry, FioResult, IoStat, JobInfo, Latency,
-    LatencyHist, LatencyTarget, PercentileOptions, PrioStat, ThreadStat, UnifiedRw, Units,
+    LatencyHist, LatencyTarget, PercentileOptions, PrioStat, SteadyCriterion, SteadyRate,
+    SteadySample, SteadyState, ThreadStat, UnifiedRw, Units,
 };
 use blklab_types::Error;
 use serde_json::{Map, Value};
@@ -56,6 +58,16 @@ pub struct PrintedDir {
 
 /// Number of batches that shares are taken of, where it is not printed.
 const BATCHES: u64 = 100_000_000;
+
+/// What a count may be, so that sums over the three directions of all entries fit 64 bits,
+/// is this divided by the number of entries.
+const COUNTS_MAX: u64 = 1 << 62;
+
+/// Disks whose counters are added, at most.
+const DISKS_MAX: u64 = 1 << 16;
+
+/// Most measurements of a steady state: twelve days of seconds.
+const WINDOW_MAX: u64 = 1 << 20;
 
 /// Samples of a series of rates whose number is not printed: mean and deviation stay.
 const SERIES_SAMPLES: u64 = 2;
@@ -99,6 +111,7 @@ fn result(value: &Value) -> Result<ReadResult, Error> {
         return Err(Error::new("no result of fio: it has no 'jobs'"));
     };
     let root = Node::root(value);
+    let max = COUNTS_MAX / (jobs.len() as u64).max(1);
     let global_options = options(value.get("global options"));
     let mut entries = Vec::with_capacity(jobs.len());
     let mut printed = Vec::with_capacity(jobs.len());
@@ -111,6 +124,7 @@ fn result(value: &Value) -> Result<ReadResult, Error> {
         let job = Node {
             value: Some(job),
             path: format!("job '{}'", job["jobname"].as_str().unwrap_or("?")),
+            max,
         };
         let (entry, own) = entry(&job, &global_options)?;
         entries.push(entry);
@@ -119,6 +133,7 @@ fn result(value: &Value) -> Result<ReadResult, Error> {
     let first = Node {
         value: jobs.first(),
         path: "jobs".to_owned(),
+        max,
     };
     let timestamp_ms = match root.whole("timestamp_ms")? {
         0 => root.whole("timestamp")?.saturating_mul(1000),
@@ -142,9 +157,12 @@ fn result(value: &Value) -> Result<ReadResult, Error> {
 }
 
 /// An object, or the lack of one, and where it stands.
+#[derive(Clone)]
 struct Node<'a> {
     value: Option<&'a Value>,
     path: String,
+    /// What its counts may be.
+    max: u64,
 }
 
 impl<'a> Node<'a> {
@@ -152,6 +170,7 @@ impl<'a> Node<'a> {
         Node {
             value: Some(value),
             path: String::new(),
+            max: COUNTS_MAX,
         }
     }
 
@@ -171,6 +190,7 @@ impl<'a> Node<'a> {
         Node {
             value: self.get(key),
             path,
+            max: self.max,
         }
     }
 
@@ -187,10 +207,27 @@ impl<'a> Node<'a> {
     fn whole(&self, key: &str) -> Result<u64, Error> {
         match self.get(key).map(|v| (v, v.as_u64(), v.as_f64())) {
             None => Ok(0),
-            Some((_, Some(number), _)) => Ok(number),
+            Some((_, Some(number), _)) => self.bounded(key, number),
             // What is negative becomes 0.
-            Some((_, None, Some(number))) => Ok(number as u64),
+            Some((_, None, Some(number))) => self.bounded(key, number as u64),
             Some((other, None, None)) => Err(self.no_number(key, other)),
+        }
+    }
+
+    /// Refuses a count that is larger than any run makes it.
+    fn bounded(&self, key: &str, count: u64) -> Result<u64, Error> {
+        if count <= self.max {
+            return Ok(count);
+        }
+        let (place, max) = (self.place(), self.max);
+        let what = format!("{place}{key} = {count}: expected a count of at most {max}");
+        Err(Error::new(what).about(key))
+    }
+
+    fn place(&self) -> String {
+        match &*self.path {
+            "" => String::new(),
+            path => format!("{path}, "),
         }
     }
 
@@ -219,10 +256,7 @@ impl<'a> Node<'a> {
             found.truncate(end);
             found.push('…');
         }
-        let place = match &*self.path {
-            "" => String::new(),
-            path => format!("{path}, "),
-        };
+        let place = self.place();
         Error::new(format!("{place}{key} = {found}: expected a number")).about(key)
     }
 }
@@ -296,6 +330,7 @@ fn entry(job: &Node<'_>, global: &[(String, String)]) -> Result<(Entry, Printed)
     }
     usage(job, &printed, &mut stat)?;
     distributions(job, &mut stat)?;
+    stat.steady = steady(&job.below("steadystate"))?;
     let entry = Entry {
         info,
         members: 1,
@@ -321,7 +356,15 @@ fn percentiles(list: Option<&str>, number: &dyn Fn(&str, u64) -> u64) -> Percent
 }
 
 fn direction(of: &Node<'_>) -> Result<(DirStat, PrintedDir), Error> {
-    let total_ios = of.whole("total_ios")?;
+    let runtime_ms = of.whole("runtime")?;
+    let total_ios = match of.get("total_ios") {
+        Some(_) => of.whole("total_ios")?,
+        // 2.1 prints the rate alone.
+        None => {
+            let exact = of.number("iops")? * runtime_ms as f64 / 1000.0;
+            of.bounded("iops", exact.round() as u64)?
+        }
+    };
     let (slat, slat_ns) = latency(of, "slat", total_ios)?;
     let (clat, clat_ns) = latency(of, "clat", total_ios)?;
     let (lat, lat_ns) = latency(of, "lat", total_ios)?;
@@ -331,6 +374,7 @@ fn direction(of: &Node<'_>) -> Result<(DirStat, PrintedDir), Error> {
         let prio = Node {
             value: Some(value),
             path: format!("{}, prios", of.path),
+            max: of.max,
         };
         let name = if prio.has("clat_ns") { "clat" } else { "lat" };
         prios.push(PrioStat {
@@ -338,8 +382,9 @@ fn direction(of: &Node<'_>) -> Result<(DirStat, PrintedDir), Error> {
             latency: latency(&prio, name, 0)?.0,
         });
     }
-    // Up to 2.x amounts are in KiB.
-    let in_kib = of.has("clat") && !of.has("io_kbytes");
+    // Up to 2.x `io_bytes` has KiB; since 3.0 `io_kbytes` has them, and latencies are in ns.
+    let is_new = ["io_kbytes", "slat_ns", "clat_ns", "lat_ns"];
+    let in_kib = !is_new.iter().any(|key| of.has(key));
     let amount = of.whole("io_bytes")?;
     let bw_bytes = match of.get("bw_bytes") {
         Some(_) => of.number("bw_bytes")?,
@@ -361,11 +406,11 @@ fn direction(of: &Node<'_>) -> Result<(DirStat, PrintedDir), Error> {
         bw: series(of, bw, 1.0, SERIES_SAMPLES)?,
         iops: series(of, iops, 1.0, SERIES_SAMPLES)?,
         io_bytes: if in_kib {
-            amount.saturating_mul(1024)
+            of.bounded("io_bytes", amount.saturating_mul(1024))?
         } else {
             amount
         },
-        runtime_ms: of.whole("runtime")?,
+        runtime_ms,
         total_ios,
         short_ios: of.whole("short_ios")?,
         drop_ios: of.whole("drop_ios")?,
@@ -402,6 +447,7 @@ fn latency(of: &Node<'_>, name: &str, total_ios: u64) -> Result<(Latency, Vec<(f
 
 fn bins(of: &Node<'_>, ns: f64) -> Result<LatencyHist, Error> {
     let mut hist = LatencyHist::default();
+    let mut sum = 0u64;
     let are_numbered = of.has("FIO_IO_U_PLAT_BITS");
     for (bin, count) in of.pairs()? {
         // Constants of the bins stand among them.
@@ -414,7 +460,9 @@ fn bins(of: &Node<'_>, ns: f64) -> Result<LatencyHist, Error> {
             _ => continue,
         };
         if count > 0.0 {
-            hist.add_many((value as f64 * ns) as u64, count as u64);
+            let count = count as u64;
+            sum = of.bounded("the sum of the bins", sum.saturating_add(count))?;
+            hist.add_many((value as f64 * ns) as u64, count);
         }
     }
     Ok(hist)
@@ -447,6 +495,55 @@ fn series(
     })
 }
 
+/// What was judged of the rate; none if nothing was.
+fn steady(of: &Node<'_>) -> Result<Option<SteadyState>, Error> {
+    let said = of.text("ss");
+    let Some((name, limit)) = said.split_once(':') else {
+        return Ok(None);
+    };
+    let (rate, is_slope) = match name {
+        "iops" => (SteadyRate::Iops, false),
+        "iops_slope" => (SteadyRate::Iops, true),
+        "bw" => (SteadyRate::Bandwidth, false),
+        "bw_slope" => (SteadyRate::Bandwidth, true),
+        _ => return Err(of.no_number("ss", &Value::from(said.as_str()))),
+    };
+    let plain = |text: &str| text.trim_end_matches('%').parse::<f64>();
+    let limit_value = plain(limit).map_err(|_| of.no_number("ss", &Value::from(said.as_str())))?;
+    let seconds = Node {
+        max: WINDOW_MAX,
+        ..of.clone()
+    };
+    let criterion = SteadyCriterion {
+        rate,
+        is_slope,
+        limit: limit_value,
+        is_percent: limit.ends_with('%'),
+        window: seconds.whole("duration")?.max(1) as usize,
+    };
+    let mut data = of.below("data");
+    data.max = COUNTS_MAX / WINDOW_MAX;
+    let series = |key: &str| -> Result<Vec<u64>, Error> {
+        let all = data.get(key).and_then(Value::as_array);
+        let all = all.into_iter().flatten();
+        all.map(|v| match v.as_u64() {
+            Some(rate) => data.bounded(key, rate),
+            None => Err(data.no_number(key, v)),
+        })
+        .collect()
+    };
+    let rates = series("iops")?.into_iter().zip(series("bw")?);
+    let samples = rates.map(|(iops, bw)| SteadySample { iops, bw });
+    let value = of.text("criterion");
+    let value = plain(&value).map_err(|_| of.no_number("criterion", &Value::from(&*value)))?;
+    Ok(Some(SteadyState::printed(
+        criterion,
+        samples.collect(),
+        value,
+        of.whole("attained")? > 0,
+    )))
+}
+
 /// Syncs, processor and memory.
 fn usage(job: &Node<'_>, printed: &Printed, stat: &mut ThreadStat) -> Result<(), Error> {
     let sync = job.below("sync");
@@ -459,9 +556,14 @@ fn usage(job: &Node<'_>, printed: &Printed, stat: &mut ThreadStat) -> Result<(),
             longest.unwrap_or(0)
         }
     };
-    let cpu_ms = |percent: f64| (percent * stat.job_runtime_ms as f64 / 100.0).round() as u64;
-    stat.usr_ms = cpu_ms(printed.usr_cpu);
-    stat.sys_ms = cpu_ms(printed.sys_cpu);
+    let cpu_ms = |key: &str, percent: f64| {
+        let exact = percent * stat.job_runtime_ms as f64 / 100.0;
+        job.bounded(key, exact.round() as u64)
+    };
+    (stat.usr_ms, stat.sys_ms) = (
+        cpu_ms("usr_cpu", printed.usr_cpu)?,
+        cpu_ms("sys_cpu", printed.sys_cpu)?,
+    );
     stat.ctx = job.whole("ctx")?;
     stat.majf = job.whole("majf")?;
     stat.minf = job.whole("minf")?;
@@ -488,6 +590,8 @@ fn counts<const N: usize>(of: &Node<'_>, total: u64, out: &mut [u64; N]) -> Resu
         if (share == 0.1 || share == 0.01) && exact > 1 {
             *count = (share / 100.0 * total as f64).floor() as u64;
         }
+        // A share is one of a whole.
+        *count = (*count).min(total.max(1));
     }
     Ok(())
 }
@@ -497,7 +601,7 @@ fn batches(of: &Node<'_>) -> Result<(DepthMap, u64), Error> {
     let mut map = DepthMap::default();
     let pairs = of.pairs()?;
     for (count, (_, share)) in map.0.iter_mut().zip(&pairs) {
-        *count = (share * 1e6).round() as u64;
+        *count = ((share * 1e6).round() as u64).min(BATCHES);
     }
     Ok((map, if pairs.is_empty() { 0 } else { BATCHES }))
 }
@@ -506,6 +610,7 @@ fn disk(value: &Value) -> Result<DiskUtil, Error> {
     let disk = Node {
         value: Some(value),
         path: "disk_util".to_owned(),
+        max: COUNTS_MAX / DISKS_MAX,
     };
     let counters = |prefix: &str, write_merges: &str| -> Result<DiskCounters, Error> {
         let whole = |key: &str| disk.whole(&format!("{prefix}{key}"));
@@ -595,5 +700,65 @@ mod tests {
             refused(text),
             "job 'a', read, iops = \"fast\": expected a number"
         );
+    }
+
+    #[test]
+    fn counts_that_no_run_makes_are_refused() {
+        let of = |entry: &str| format!("{{\"jobs\": [{{\"jobname\": \"a\", {entry}}}]}}");
+        let refused = |entry: &str| ReadResult::parse(&of(entry)).unwrap_err().to_string();
+        let max = 1u64 << 62;
+        assert_eq!(
+            refused("\"read\": {\"total_ios\": 18446744073709551615}"),
+            format!(
+                "job 'a', read, total_ios = 18446744073709551615: expected a count of at most {max}"
+            )
+        );
+        let bins = "\"bins\": {\"1\": 4e18, \"2\": 4e18}";
+        assert!(
+            refused(&format!("\"read\": {{\"lat_ns\": {{{bins}}}}}"))
+                .contains("the sum of the bins")
+        );
+        assert!(refused("\"usr_cpu\": 1e300, \"job_runtime\": 1").contains("usr_cpu"));
+        // Those that are read can be added.
+        let most = "\"read\": {\"io_kbytes\": 1, \"io_bytes\": 2305843009213693952}";
+        let two = of(most).replace("}]}", &format!("}}, {{{most}}}]}}"));
+        let read = ReadResult::parse(&two).unwrap();
+        let mut sum = read.result.entries[0].stat.clone();
+        sum.merge(&read.result.entries[1].stat, true);
+        assert_eq!(sum.io_bytes(), 1 << 62);
+    }
+
+    #[test]
+    fn the_oldest_results_say_no_number_of_ios() {
+        let text = "{\"jobs\": [{\"read\": {\"io_bytes\": 8, \"iops\": 40, \"runtime\": 500}}]}";
+        let read = ReadResult::parse(text).unwrap();
+        let dir = read.result.entries[0].stat.dir(Ddir::Read);
+        // Without latencies, too, amounts are in KiB.
+        assert_eq!((dir.total_ios, dir.io_bytes), (20, 8 << 10));
+    }
+
+    #[test]
+    fn a_steady_state_comes_back_as_it_was_printed() {
+        let criterion = SteadyCriterion {
+            rate: SteadyRate::Iops,
+            is_slope: false,
+            limit: 2.0,
+            is_percent: true,
+            window: 2,
+        };
+        let mut state = SteadyState::new(criterion);
+        for iops in [50, 100, 101] {
+            state.add(SteadySample {
+                iops,
+                bw: iops * 4096,
+            });
+        }
+        let mut text: Value = serde_json::from_str(&OLD[OLD.find("\n{").unwrap()..]).unwrap();
+        let printed = crate::json_report::steady(&state);
+        text["jobs"][0]["steadystate"] = printed.clone();
+        let read = ReadResult::parse(&text.to_string()).unwrap();
+        let again = read.result.entries[0].stat.steady.as_ref().unwrap();
+        assert_eq!(crate::json_report::steady(again), printed);
+        assert!(again.attained());
     }
 }

@@ -93,7 +93,7 @@ fn job(result: &FioResult, entry: &Entry, with_bins: bool) -> Value {
     Value::Object(job)
 }
 
-fn steady(state: &SteadyState) -> Value {
+pub(crate) fn steady(state: &SteadyState) -> Value {
     let (criterion, mean) = (state.criterion(), state.mean());
     // fio prints these two as floats of single precision, in a text.
     let text = |value: f64| format!("{:.6}{}", value as f32, criterion.sign());

@@ -94,6 +94,31 @@ impl SteadyState {
         }
     }
 
+    /// A judgement as it was printed, with its window; zeros at the end of that were not
+    /// measured.
+    pub(crate) fn printed(
+        criterion: SteadyCriterion,
+        mut samples: VecDeque<SteadySample>,
+        value: f64,
+        attained: bool,
+    ) -> SteadyState {
+        while samples.back() == Some(&SteadySample::default()) {
+            samples.pop_back();
+        }
+        samples.truncate(criterion.window);
+        let mut state = SteadyState {
+            samples,
+            value,
+            attained,
+            ..SteadyState::new(criterion)
+        };
+        // What the judgement was made of follows from the window.
+        if state.samples.len() == criterion.window && criterion.window > 0 {
+            state.judge();
+        }
+        state
+    }
+
     /// Takes in the measurement of another second. Returns whether the rate is
     /// steady with it, which it can be once the window is full.
     pub fn add(&mut self, sample: SteadySample) -> bool {

@@ -5,6 +5,7 @@ use crate::Machine;
 use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_block::Queue;
 use blklab_fio::job::io_prio;
+use blklab_fio::option::engine;
 use blklab_fio::run::{Answer, Completion, Io, IoOp};
 use blklab_fio::settings::Settings as JobSettings;
 use blklab_pagecache::{
@@ -112,6 +113,21 @@ fn errno(e: FsError) -> i32 {
     }
 }
 
+/// What an engine of that name does; one that is not simulated has been refused before.
+fn kind_of(name: &str, direct: bool) -> Kind {
+    match engine(name).map_or(name, |e| e.name) {
+        "sync" | "psync" | "pvsync" | "pvsync2" | "splice" => Kind::Sync,
+        "mmap" => Kind::Mmap,
+        "vsync" => Kind::Vsync,
+        "libaio" => Kind::Aio,
+        "io_uring" if direct => Kind::Uring,
+        "io_uring" => Kind::UringBuffered,
+        "posixaio" => Kind::Posix,
+        "null" => Kind::Null,
+        other => unreachable!("{other} is no engine that is simulated"),
+    }
+}
+
 impl Engine {
     /// The engine that a job names; engines that are not simulated have been
     /// refused before.
@@ -123,16 +139,7 @@ impl Engine {
         m: &Machine,
         cache: &PageCache<Machine>,
     ) -> Engine {
-        let kind = match name {
-            "mmap" => Kind::Mmap,
-            "vsync" => Kind::Vsync,
-            "libaio" => Kind::Aio,
-            "io_uring" if direct => Kind::Uring,
-            "io_uring" => Kind::UringBuffered,
-            "posixaio" => Kind::Posix,
-            "null" => Kind::Null,
-            _ => Kind::Sync,
-        };
+        let kind = kind_of(name, direct);
         let threads = threads_of(kind).map(|(params, reap)| {
             let execute = Calls {
                 m: m.clone(),
@@ -637,5 +644,23 @@ fn sync_call(io: &Io, steps: SyncRange) -> Option<SyncCall> {
             bytes: io.length,
             steps,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab_fio::option::ENGINES;
+
+    #[test]
+    fn every_engine_that_is_simulated_has_its_kind() {
+        for spec in ENGINES.iter().filter(|e| e.is_simulated()) {
+            for direct in [false, true] {
+                let kind = kind_of(spec.name, direct);
+                let is_sync = matches!(kind, Kind::Sync | Kind::Mmap);
+                let calls = spec.queueing == blklab_fio::option::Queueing::Synchronous;
+                assert_eq!(is_sync, calls, "{}", spec.name);
+            }
+        }
     }
 }
