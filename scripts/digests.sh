@@ -49,7 +49,7 @@ JOB
 
 # run NAME ARGUMENT...: the table of one matrix.
 run() {
-    echo "# $*"
+    echo "# $*" | sed "s#$dir/##g"
     shift
     "$blklab" run "$@" --output-format csv 2>/dev/null || echo "exit code $?"
 }

@@ -1,71 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests sorted by start sector (`elv_rb`), for schedulers.
 //!
-//! A treap whose nodes live in one table beside the requests, so any number
-//! of trees (one per process in CFQ) share it and nothing is allocated per
-//! request. Node priorities come from a counter through a mixing function:
-//! the shape, and so the cost, is the same in every run. Neighbours are
-//! linked, so stepping is constant.
+//! Any number of trees (one per process in CFQ) share one table of nodes beside the
+//! requests ([`treap`]); nothing is allocated per request.
 
 use crate::RqId;
-use blklab_types::IdVec;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Node {
-    sector: u64,
-    prio: u64,
-    parent: Option<RqId>,
-    left: Option<RqId>,
-    right: Option<RqId>,
-    prev: Option<RqId>,
-    next: Option<RqId>,
-}
+use blklab_types::treap::{self, Treap};
 
 /// The nodes of all trees of a scheduler, by request.
 #[derive(Clone, Debug, Default)]
-pub struct TreeNodes {
-    nodes: IdVec<RqId, Node>,
-    nr_inserted: u64,
-}
+pub struct TreeNodes(treap::Nodes<RqId, u64>);
 
 impl TreeNodes {
-    fn at(&self, id: RqId) -> &Node {
-        &self.nodes[id]
-    }
-
-    fn at_mut(&mut self, id: RqId) -> &mut Node {
-        &mut self.nodes[id]
-    }
-
     /// The request behind `id` in its tree.
     pub fn next(&self, id: RqId) -> Option<RqId> {
-        self.at(id).next
+        self.0.next(id)
     }
 
     /// The request before `id` in its tree.
     pub fn prev(&self, id: RqId) -> Option<RqId> {
-        self.at(id).prev
+        self.0.prev(id)
     }
 
     /// The sector `id` was inserted with.
     pub fn sector(&self, id: RqId) -> u64 {
-        self.at(id).sector
+        self.0.at(id).key
     }
 }
 
 /// One tree. Equal sectors stay in order of insertion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SectorTree {
-    root: Option<RqId>,
-    first: Option<RqId>,
-    last: Option<RqId>,
+    treap: Treap<RqId>,
     len: u32,
 }
 
 impl SectorTree {
     /// Whether there is no request.
     pub fn is_empty(&self) -> bool {
-        self.root.is_none()
+        self.treap.is_empty()
     }
 
     /// Number of requests.
@@ -75,159 +48,47 @@ impl SectorTree {
 
     /// The request with the lowest sector.
     pub fn first(&self) -> Option<RqId> {
-        self.first
+        self.treap.first()
     }
 
     /// The request with the highest sector.
     pub fn last(&self) -> Option<RqId> {
-        self.last
+        self.treap.last()
     }
 
     /// Inserts a request behind all with the same or a lower sector.
     /// Logarithmic in the size of the tree.
     pub fn insert(&mut self, t: &mut TreeNodes, id: RqId, sector: u64) {
-        t.nr_inserted += 1;
-        let mut prio = t.nr_inserted.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        prio ^= prio >> 29;
-        prio = prio.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        *t.nodes.entry(id) = Node {
-            sector,
-            prio,
-            ..Node::default()
-        };
-
-        let (mut parent, mut left_side) = (None, false);
-        let (mut prev, mut next) = (None, None);
-        let mut at = self.root;
-        while let Some(p) = at {
-            parent = Some(p);
-            // The newest goes behind its equals.
-            left_side = sector < t.at(p).sector;
-            at = if left_side {
-                next = Some(p);
-                t.at(p).left
-            } else {
-                prev = Some(p);
-                t.at(p).right
-            };
-        }
-        match parent {
-            None => self.root = Some(id),
-            Some(p) if left_side => t.at_mut(p).left = Some(id),
-            Some(p) => t.at_mut(p).right = Some(id),
-        }
-        let node = t.at_mut(id);
-        node.parent = parent;
-        node.prev = prev;
-        node.next = next;
-        match prev {
-            Some(p) => t.at_mut(p).next = Some(id),
-            None => self.first = Some(id),
-        }
-        match next {
-            Some(n) => t.at_mut(n).prev = Some(id),
-            None => self.last = Some(id),
-        }
-        while let Some(p) = t.at(id).parent
-            && t.at(p).prio < t.at(id).prio
-        {
-            self.rotate_up(t, id);
-        }
+        let gap = self.treap.gap_before(&t.0, |other| sector < *other);
+        self.treap.insert(&mut t.0, id, sector, gap);
         self.len += 1;
     }
 
     /// Removes a request that is in this tree.
     pub fn remove(&mut self, t: &mut TreeNodes, id: RqId) {
-        loop {
-            let node = *t.at(id);
-            let child = match (node.left, node.right) {
-                (Some(l), Some(r)) => {
-                    let up = if t.at(l).prio > t.at(r).prio { l } else { r };
-                    self.rotate_up(t, up);
-                    continue;
-                }
-                (l, r) => l.or(r),
-            };
-            self.replace_child(t, node.parent, id, child);
-            match node.prev {
-                Some(p) => t.at_mut(p).next = node.next,
-                None => self.first = node.next,
-            }
-            match node.next {
-                Some(n) => t.at_mut(n).prev = node.prev,
-                None => self.last = node.prev,
-            }
-            break;
-        }
+        self.treap.remove(&mut t.0, id);
         self.len -= 1;
     }
 
     /// A request that starts exactly at `sector`, the oldest of several.
     pub fn find(&self, t: &TreeNodes, sector: u64) -> Option<RqId> {
-        let (mut at, mut found) = (self.root, None);
-        while let Some(id) = at {
-            let node = t.at(id);
-            if sector <= node.sector {
-                if sector == node.sector {
-                    found = Some(id);
-                }
-                at = node.left;
-            } else {
-                at = node.right;
-            }
-        }
-        found
+        let found = self.lower_bound(t, sector)?;
+        (t.sector(found) == sector).then_some(found)
     }
 
     /// The first request at or behind `sector`.
     pub fn lower_bound(&self, t: &TreeNodes, sector: u64) -> Option<RqId> {
-        let (mut at, mut found) = (self.root, None);
+        let (mut at, mut found) = (self.treap.root(), None);
         while let Some(id) = at {
-            if sector <= t.at(id).sector {
+            let node = t.0.at(id);
+            at = if sector <= node.key {
                 found = Some(id);
-                at = t.at(id).left;
+                node.left
             } else {
-                at = t.at(id).right;
-            }
+                node.right
+            };
         }
         found
-    }
-
-    fn replace_child(
-        &mut self,
-        t: &mut TreeNodes,
-        parent: Option<RqId>,
-        old: RqId,
-        new: Option<RqId>,
-    ) {
-        match parent {
-            None => self.root = new,
-            Some(p) if t.at(p).left == Some(old) => t.at_mut(p).left = new,
-            Some(p) => t.at_mut(p).right = new,
-        }
-        if let Some(n) = new {
-            t.at_mut(n).parent = parent;
-        }
-    }
-
-    /// Lifts `id` above its parent.
-    fn rotate_up(&mut self, t: &mut TreeNodes, id: RqId) {
-        let Some(p) = t.at(id).parent else { return };
-        let grand = t.at(p).parent;
-        let inner = if t.at(p).left == Some(id) {
-            let inner = t.at_mut(id).right.replace(p);
-            t.at_mut(p).left = inner;
-            inner
-        } else {
-            let inner = t.at_mut(id).left.replace(p);
-            t.at_mut(p).right = inner;
-            inner
-        };
-        if let Some(i) = inner {
-            t.at_mut(i).parent = Some(p);
-        }
-        self.replace_child(t, grand, p, Some(id));
-        t.at_mut(p).parent = Some(id);
     }
 }
 

@@ -15,6 +15,7 @@ mod queue;
 mod random;
 mod table;
 mod time;
+pub mod treap;
 mod unit;
 
 pub use array::{Level, MEMBERS_MAX, Stripes};
