@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The text of an experiment file, made of any bytes.
 
-use blklab::{Catalogue, KernelVersion};
+use blklab::experiment::Catalogue;
+use blklab::kernel::KernelVersion;
 
 /// Devices: laws, disks, controllers, flash drives.
 const DEVICES: [&str; 10] = [

@@ -6,9 +6,10 @@
 
 mod experiment;
 
+use blklab::experiment::Source;
 use blklab::matrix::{self, Overrides};
 use blklab::run::{RunOptions, run};
-use blklab::{Planner, Sim, Source};
+use blklab::targets::{Planner, Sim};
 
 /// Says how many events a run has, if the experiment can be.
 pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
@@ -19,10 +20,11 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
         repeat: 1,
         ..Overrides::default()
     };
-    let no_files = |name: &str| -> Result<(String, String), blklab::Error> {
+    let no_files = |name: &str| -> Result<(String, String), blklab::types::Error> {
         unreachable!("{name} is named in {text}")
     };
-    let experiment = blklab::parse("fuzz.toml", Source::Toml, &text, &no_files, catalogue);
+    let experiment =
+        blklab::experiment::parse("fuzz.toml", Source::Toml, &text, &no_files, catalogue);
     let experiment = experiment.map_err(|e| one_line(&e)).ok()?;
     let cells = matrix::expand(&[experiment], &overrides, &planner);
     let plans = match cells.and_then(|cells| matrix::plans(&cells, &overrides, &planner)) {

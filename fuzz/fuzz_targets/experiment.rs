@@ -6,7 +6,8 @@
 
 #![no_main]
 
-use blklab::{Planner, Sim, catalogue, matrix};
+use blklab::targets::{Planner, Sim, catalogue};
+use blklab::matrix;
 use blklab_cli::stack::{Chosen, Stack};
 use blklab_experiment::{Experiment, Source, Workload, parse};
 use blklab_types::Error;

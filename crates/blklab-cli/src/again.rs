@@ -4,13 +4,16 @@
 use crate::args::StackArgs;
 use crate::output::{hanging, paragraph, part};
 use anyhow::{Result, bail};
+use blklab::experiment::Experiment;
 use blklab::explain::{
     Explained, Machine, Outcome, ReEnacted, Request, Shared, Survey, Waiting, re_enact,
 };
 use blklab::findings::{Context, Reading, time_text};
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
-use blklab::{Experiment, Planner, TraceSource as _, targets};
+use blklab::targets;
+use blklab::targets::Planner;
+use blklab::trace::TraceSource as _;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -69,14 +72,17 @@ impl Known {
         if let Some(kernel) = &a.kernel
             && context.set("kernel", kernel).is_err()
         {
-            let shown = blklab::shown(kernel);
+            let shown = blklab::types::shown(kernel);
             bail!("--kernel {shown}: expected a release, as in 6.12");
         }
         let tries = a.sched.as_deref() == Some("try");
         if let Some(name) = a.sched.as_ref().filter(|_| !tries) {
             let known: Vec<&str> = schedulers.iter().map(|s| s.name).collect();
             if !known.contains(&name.as_str()) {
-                bail!("--sched: {}", blklab::no_such("scheduler", name, &known));
+                bail!(
+                    "--sched: {}",
+                    blklab::types::no_such("scheduler", name, &known)
+                );
             }
             context.set("queue/scheduler", name)?;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
-use blklab::breakdown::By;
+use blklab::analysis::breakdown::By;
 use blklab::trace_file::Rows;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -598,7 +598,7 @@ pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
 
 /// The name of a phase.
 fn phase(text: &str) -> Result<String, String> {
-    let phases = blklab::Phases::default();
+    let phases = blklab::analysis::Phases::default();
     let names = phases.named().map(|(name, _)| name.to_lowercase());
     let text = text.to_lowercase();
     if text == "all" || names.contains(&text) {

@@ -100,7 +100,7 @@ fn chosen(
         Some(name) if all.is_empty() => {
             bail!("--case {name}: no measured machines or fio jobs among the paths")
         }
-        Some(name) => bail!("--case: {}", blklab::no_such("case", name, &all)),
+        Some(name) => bail!("--case: {}", blklab::types::no_such("case", name, &all)),
         None => {}
     }
     if !names.is_empty() {

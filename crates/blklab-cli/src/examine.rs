@@ -8,12 +8,14 @@ use crate::interrupt::Interrupt;
 use crate::progress::Watcher;
 use crate::stack::Stack;
 use anyhow::{Result, bail};
+use blklab::experiment::Experiment;
 use blklab::explain::Survey;
 use blklab::findings::Report;
 use blklab::matrix::{self, Cell};
 use blklab::scheduler::Schedulers;
-use blklab::what_if::Recording;
-use blklab::{Actions, Experiment, targets};
+use blklab::targets;
+use blklab::trace::Actions;
+use blklab::whatif::Recording;
 use std::slice::from_ref;
 
 /// What the pass has found.
@@ -94,7 +96,7 @@ pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experime
         ..Stack::default()
     };
     let chosen = stack.chosen()?;
-    let file = blklab::load(&a.file, planner.catalogue())?;
+    let file = blklab::experiment::load(&a.file, planner.catalogue())?;
     let cells = matrix::expand(from_ref(&file), &chosen.overrides, &planner);
     let mut cells = cells.map_err(|err| chosen.told(err))?;
     let names: Vec<String> = cells.iter().map(Cell::name_in_file).collect();
@@ -114,7 +116,10 @@ pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experime
         Some(place) => Ok(cells.remove(place).experiment),
         None => {
             let valid: Vec<&str> = names.iter().map(String::as_str).collect();
-            bail!("--variant: {}", blklab::no_such("variant", wanted, &valid))
+            bail!(
+                "--variant: {}",
+                blklab::types::no_such("variant", wanted, &valid)
+            )
         }
     }
 }

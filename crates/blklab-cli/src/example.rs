@@ -88,7 +88,7 @@ fn find(name: &str) -> Result<&'static str> {
     let found = FILES.iter().find(|(n, _)| *n == name);
     let Some((_, text)) = found else {
         let valid: Vec<&str> = FILES.iter().map(|(n, _)| *n).collect();
-        bail!("{}", blklab::no_such("example", name, &valid));
+        bail!("{}", blklab::types::no_such("example", name, &valid));
     };
     Ok(text)
 }

@@ -5,10 +5,10 @@ use crate::args::{RunArgs, TableRows};
 use crate::files::Files;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use blklab::Plan;
 use blklab::matrix::Cell;
 use blklab::repeat::Rounds;
 use blklab::run::{Collect, RunOptions, RunOutput};
+use blklab::targets::Plan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -7,10 +7,12 @@ use crate::guard::{Guard, Place};
 use anyhow::{Context as _, Result};
 use blklab::matrix::Cell;
 use blklab::outputs::{self, NotThere};
+use blklab::report;
 use blklab::run::RunOutput;
 use blklab::run_directory::{self, Contents};
+use blklab::targets::{Needs, Plan};
 use blklab::trace_file::TraceOptions;
-use blklab::{Error, Needs, Plan, report};
+use blklab::types::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +83,7 @@ impl Files {
             let option = log.option;
             let refused = |what: String| Error::new(what).at(&log.place);
             let path = self.log(i, &log.name).map_err(|what| {
-                let named = blklab::shown(&log.name);
+                let named = blklab::types::shown(&log.name);
                 refused(format!("{option}={named}: {what}"))
             })?;
             if self.out.is_none() {

@@ -150,7 +150,7 @@ const HEAD_BYTES: u64 = 4096;
 
 fn read(path: &Path, a: &FitDeviceArgs) -> Result<Input> {
     let name = path.display().to_string();
-    let cannot = || format!("cannot read {}", blklab::shown(&name));
+    let cannot = || format!("cannot read {}", blklab::types::shown(&name));
     let is_stdin = path == Path::new("-");
     if !is_stdin && (path.is_dir() || is_trace(path).with_context(cannot)?) {
         return Ok(Input::Trace);

@@ -111,7 +111,7 @@ impl Guard {
         path: &Path,
         run_directory: Option<&Path>,
         writer: &str,
-    ) -> Result<Place, blklab::Error> {
+    ) -> Result<Place, blklab::types::Error> {
         match run_directory {
             Some(dir) if path.starts_with(dir) => self.0.writes_of_run(path, writer)?,
             _ => self.0.writes(path, writer)?,

@@ -2,7 +2,7 @@
 //! What the command can do about an error: libraries name keys, and only the command knows
 //! its options and lists.
 
-use blklab::{Error, ErrorKind};
+use blklab::types::{Error, ErrorKind};
 
 /// What helps with an error, if something does.
 pub(crate) fn hint(err: &Error) -> Option<&'static str> {

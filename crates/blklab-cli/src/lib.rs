@@ -107,7 +107,7 @@ fn usage(mut e: clap::Error) -> ExitCode {
         ContextKind::InvalidValue,
     ] {
         if let Some(ContextValue::String(input)) = e.get(kind) {
-            let short = blklab::shown(input).into_owned();
+            let short = blklab::types::shown(input).into_owned();
             e.insert(kind, ContextValue::String(short));
         }
     }
@@ -136,7 +136,11 @@ fn usage(mut e: clap::Error) -> ExitCode {
 
 /// One line on standard error.
 fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "blklab: {}", blklab::one_line(text));
+    let _ = writeln!(
+        std::io::stderr(),
+        "blklab: {}",
+        blklab::types::one_line(text)
+    );
 }
 
 /// An error with its causes, each said once.
@@ -155,7 +159,9 @@ fn with_causes(e: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    let mut causes = e.chain().filter_map(|c| c.downcast_ref::<blklab::Error>());
+    let mut causes = e
+        .chain()
+        .filter_map(|c| c.downcast_ref::<blklab::types::Error>());
     match causes.find_map(hints::hint) {
         Some(hint) => format!("{text}; {hint}"),
         None => text,

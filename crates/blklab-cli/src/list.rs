@@ -76,7 +76,10 @@ fn named(mut entries: Vec<Entry>, name: &str) -> Result<Vec<Entry>> {
     if !entries.iter().any(is_it) {
         let mut valid: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
         valid.dedup();
-        bail!("{}", blklab::no_such("entry of this list", name, &valid));
+        bail!(
+            "{}",
+            blklab::types::no_such("entry of this list", name, &valid)
+        );
     }
     entries.retain(is_it);
     Ok(entries)

@@ -6,10 +6,10 @@ use crate::args::PlainFormat;
 use crate::output::part;
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
-use blklab::Action;
 use blklab::explain::{Explained, Request, Survey};
 use blklab::findings::slow::{Life, Which};
 use blklab::findings::{Report, counted, time_text};
+use blklab::trace::Action;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn which(text: &str, count: usize) -> Result<Which> {
         Some(which) => Ok(which),
         None => bail!(
             "{}: expected a sector, as in 18541088, or the number of an event, as in #12",
-            blklab::shown(text)
+            blklab::types::shown(text)
         ),
     }
 }

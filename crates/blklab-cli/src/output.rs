@@ -66,7 +66,7 @@ impl<W: Write> Visible<W> {
 
     fn end_line(&mut self) -> io::Result<()> {
         let line = String::from_utf8_lossy(&self.line);
-        let parts: Vec<_> = line.split('\t').map(blklab::visible).collect();
+        let parts: Vec<_> = line.split('\t').map(blklab::types::visible).collect();
         self.inner.write_all(parts.join("\t").as_bytes())?;
         self.line.clear();
         Ok(())

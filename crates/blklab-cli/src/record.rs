@@ -8,8 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
 use anyhow::{Context as _, Result, bail};
 use blklab::findings::counted;
+use blklab::trace::{Action, Event, TraceSink, TraceSource as _};
 use blklab::trace_file::{self, TraceFile};
-use blklab::{Action, Event, TraceSink, TraceSource as _};
 use blklab_record::{
     Disk, GROUPS, Group, Options, Recorded, Recorder, Roots, all_disks, clean, context_of,
     find_disk,
@@ -93,7 +93,7 @@ fn groups(names: &[String]) -> Result<Vec<&'static Group>> {
     for name in names {
         let Some(group) = GROUPS.iter().find(|g| g.name == name) else {
             let known: Vec<&str> = GROUPS.iter().map(|g| g.name).collect();
-            bail!("--also: {}", blklab::no_such("group", name, &known));
+            bail!("--also: {}", blklab::types::no_such("group", name, &known));
         };
         if !groups.iter().any(|g| g.name == group.name) {
             groups.push(group);

@@ -13,7 +13,7 @@ use blklab::outputs::check_folder;
 use blklab::parallel;
 use blklab::run_directory::{RunDir, is_run, is_trace, runs_in};
 use blklab::scheduler::Schedulers;
-use blklab::{ReadCounts, TraceFile};
+use blklab::trace::{ReadCounts, TraceFile};
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
 use blklab_report::reproduced::{self, Reproduced};
@@ -211,7 +211,7 @@ impl Input {
         let source = self.path.display().to_string();
         let known = Known::new(&self.path, &a.stack, schedulers)?;
         let mut survey = Survey::default();
-        let open = || RunDir::open(&self.path, &blklab::catalogue_with(schedulers));
+        let open = || RunDir::open(&self.path, &blklab::targets::catalogue_with(schedulers));
         let run = self.is_run.then(open).transpose()?;
         let mut events = match &run {
             Some(run) => run.events()?,

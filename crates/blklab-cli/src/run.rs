@@ -12,13 +12,15 @@ use crate::source::set_by_option;
 use crate::stack::{Chosen, Stack};
 use crate::table;
 use anyhow::{Result, bail};
+use blklab::experiment::{Catalogue, Experiment, TraceSpec, Workload};
 use blklab::matrix::{self, Cell};
 use blklab::repeat::{Repeat, Rounds};
 use blklab::report::{self, FioFormats};
 use blklab::run::RunOutput;
 use blklab::run_directory::{EVENTS, RunDir, is_trace};
 use blklab::scheduler::Schedulers;
-use blklab::{Catalogue, Error, Experiment, TraceSpec, Workload, targets};
+use blklab::targets;
+use blklab::types::Error;
 use blklab::{csv_table, failures};
 use std::io::Write;
 use std::path::Path;
@@ -53,7 +55,7 @@ impl Shape {
             {
                 bail!(
                     "--output-format {}: table and csv stand alone (fio's line of fields is terse)",
-                    blklab::shown(text)
+                    blklab::types::shown(text)
                 )
             }
             other => fio(other).map(Shape::Fio),
@@ -66,7 +68,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let shape = Shape::parse(&a.output_format, a.terse_version)?;
     let planner = targets::planner(schedulers);
     let repeat = Repeat::parse(&a.repeat)
-        .map_err(|err| err.in_file(&format!("--repeat {}", blklab::shown(&a.repeat))))?;
+        .map_err(|err| err.in_file(&format!("--repeat {}", blklab::types::shown(&a.repeat))))?;
     let (experiments, chosen) = read(a, &repeat, planner.catalogue())?;
     let overrides = &chosen.overrides;
     let cells =
@@ -74,7 +76,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let plans = matrix::plans(&cells, overrides, &planner).map_err(|err| chosen.told(err))?;
     let memory: Vec<_> = plans.iter().map(|p| p.needs().memory.clone()).collect();
     let parallel = a.jobs.unwrap_or_else(blklab::parallel::cores);
-    blklab::memory::check(&memory, parallel)?;
+    blklab::targets::memory::check(&memory, parallel)?;
     let mut guard = Guard::new(a.files.iter().chain(&a.trace_in));
     guard.reads(plans.iter().flat_map(|p| &p.needs().read));
     // Of a file with a device table parameters may stand behind the name.
@@ -162,7 +164,7 @@ fn repeated(a: &RunArgs, trace: &Path, catalogue: &Catalogue) -> Result<Experime
         let id = if id == "-" {
             "stdin".to_owned()
         } else {
-            blklab::one_line(&id)
+            blklab::types::one_line(&id)
         };
         return Ok(Experiment::new(&id, workload));
     }
@@ -194,7 +196,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
                 dir.check_events()?;
                 Ok(dir.experiment)
             } else {
-                blklab::load(f, catalogue)
+                blklab::experiment::load(f, catalogue)
             }
         }))
         .collect::<Result<Vec<_>, Error>>()?;

@@ -2,9 +2,11 @@
 //! Traces that commands are given, and what is wrong with them.
 
 use anyhow::Result;
+use blklab::experiment::TraceSpec;
 use blklab::run_directory::{RunDir, is_trace};
+use blklab::trace::ReadCounts;
 use blklab::trace_file::TraceFile;
-use blklab::{Error, ReadCounts, TraceSpec};
+use blklab::types::Error;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
@@ -13,7 +15,7 @@ pub(crate) fn open(file: &Path) -> Result<TraceFile> {
     Ok(if is_trace(file) {
         TraceFile::open(file)?
     } else {
-        RunDir::open(file, &blklab::catalogue())?.events()?
+        RunDir::open(file, &blklab::targets::catalogue())?.events()?
     })
 }
 
@@ -32,7 +34,8 @@ pub(crate) fn is_experiment(file: &Path) -> bool {
     }
     if !file.exists() {
         let name = file.to_string_lossy();
-        return blklab::Experiment::of_scenario(&name, &blklab::catalogue()).is_ok();
+        return blklab::experiment::Experiment::of_scenario(&name, &blklab::targets::catalogue())
+            .is_ok();
     }
     // A pipe is read only once, and a job file is no pipe.
     if !file.is_file() {

@@ -5,8 +5,8 @@
 mod options;
 
 use anyhow::Result;
-use blklab::Error;
 use blklab::matrix::{Overrides, Refused};
+use blklab::types::Error;
 use options::Given;
 
 /// What the options say, and which of them says it.

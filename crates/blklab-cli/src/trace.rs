@@ -14,11 +14,12 @@ use crate::output::Visible;
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
 use anyhow::{Context as _, Result, bail};
+use blklab::analysis::{StatsCollector, TraceStats};
 use blklab::findings::counted;
 use blklab::findings::slow::Which;
 use blklab::scheduler::Schedulers;
+use blklab::trace::TraceSink;
 use blklab::trace_file::{self, TraceFile, TraceOptions, TraceOut};
-use blklab::{StatsCollector, TraceSink, TraceStats};
 use stats::Sections;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -112,7 +113,7 @@ fn name_inputs(input: &TraceFile) -> Result<()> {
 fn collect(input: &mut TraceFile, also: &mut impl TraceSink) -> Result<TraceStats> {
     let _shown = Watcher::reading(input.progress());
     let mut both = (StatsCollector::new(), also);
-    blklab::send_all(input, &mut both)?;
+    blklab::trace::send_all(input, &mut both)?;
     Ok(both.0.finish())
 }
 

@@ -8,10 +8,11 @@ use anyhow::{Result, bail};
 use blklab::explain::Survey;
 use blklab::findings::{Report, time_text};
 use blklab::metric::Unit;
-use blklab::what_if::{
+use blklab::trace::Actions;
+use blklab::types::Error;
+use blklab::whatif::{
     self, COLUMNS, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
 };
-use blklab::{Actions, Error};
 use serde::Serialize;
 use std::io::Write;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub(crate) struct Asked {
 pub(crate) fn changes(texts: &[String]) -> Result<Vec<Vec<Change>>> {
     let mut all = Vec::new();
     for text in texts.iter().filter(|t| !t.is_empty()) {
-        match what_if::parse(text) {
+        match whatif::parse(text) {
             Ok(changes) => all.push(changes),
             Err(e) => bail!("--what-if {e}"),
         }
@@ -71,7 +72,7 @@ pub(crate) fn ask(
                 planner: known.planner(),
                 is_new: known.is_made(),
             };
-            what_if::rerun(seen.recording, own, stop).map(|rerun| {
+            whatif::rerun(seen.recording, own, stop).map(|rerun| {
                 tried(changes, |c| rerun.what_if(c), || rerun.remedies())
                     .map(|trials| rerun.report(trials))
             })
@@ -107,7 +108,7 @@ fn on_stage<'a>(
             why.unwrap_or("the scheduler is not known (--sched)"),
         ));
     };
-    let of_trace = what_if::Known {
+    let of_trace = whatif::Known {
         context: known.context(),
         scheduler,
         survey: seen.survey,
@@ -116,7 +117,7 @@ fn on_stage<'a>(
         schedulers: known.schedulers(),
         planner: known.planner(),
     };
-    what_if::stage(seen.recording, seen.kinds, of_trace, stop)
+    whatif::stage(seen.recording, seen.kinds, of_trace, stop)
 }
 
 /// The given changes, each by itself; without any, the remedies.

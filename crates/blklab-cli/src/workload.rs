@@ -6,10 +6,12 @@ use crate::args::{WorkloadArgs, WorkloadFormat};
 use crate::progress::Watcher;
 use crate::stack::Stack;
 use anyhow::{Result, bail};
+use blklab::experiment::Experiment;
 use blklab::matrix;
 use blklab::scheduler::Schedulers;
+use blklab::targets;
+use blklab::targets::{Planner, Site};
 use blklab::workload::{Limits, Line};
-use blklab::{Experiment, Planner, Site, targets};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -84,7 +86,7 @@ fn experiment(a: &WorkloadArgs, planner: &Planner) -> Result<(Experiment, Site)>
     if let Some(option) = several.chain(chosen.varied()).next() {
         bail!("{option}: one value; workload lists the jobs of one experiment");
     }
-    let loaded = blklab::load(&a.file, planner.catalogue())?;
+    let loaded = blklab::experiment::load(&a.file, planner.catalogue())?;
     let cells = matrix::expand(&[loaded], overrides, planner).map_err(|err| chosen.told(err))?;
     let first = cells.into_iter().next();
     let first = first.expect("an experiment makes at least one cell");

@@ -22,7 +22,7 @@
 //! use blklab_report::{Report, html};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let catalogue = blklab::catalogue();
+//! let catalogue = blklab::targets::catalogue();
 //! let run = RunDir::open("results".as_ref(), &catalogue)?;
 //! let asked = Asked {
 //!     label: "cfq",
@@ -30,7 +30,7 @@
 //!     context: blklab::why::context_of(&run.experiment, &catalogue)?,
 //!     shown_max: blklab_report::SHOWN_MAX,
 //! };
-//! let member = member::of_run(&run, &mut run.events()?, asked, blklab::NullSink)?;
+//! let member = member::of_run(&run, &mut run.events()?, asked, blklab::trace::NullSink)?;
 //! std::fs::write("report.html", html::page(&Report::new(vec![member]))?)?;
 //! # Ok(())
 //! # }

@@ -9,9 +9,9 @@ use crate::model::{
 };
 use crate::sample::Shown;
 use crate::{provenance, words};
-use blklab::TraceFile;
 use blklab::findings::Context;
 use blklab::run_directory::RunDir;
+use blklab::trace::TraceFile;
 use blklab::why::reading;
 use blklab_analysis::bins::Bins;
 use blklab_analysis::distribution::Distribution;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the numbers of a page are from, and what they leave out.
 
-use blklab::TraceFile;
 use blklab::run_directory::RunDir;
+use blklab::trace::TraceFile;
 use blklab_formats::ReadCounts;
 
 /// What no event stream shows, and so no page.

@@ -4,7 +4,7 @@
 //! device.
 
 use blklab::run::{RunOptions, run};
-use blklab::{Planner, Sim};
+use blklab::targets::{Planner, Sim};
 use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use divan::counter::ItemsCount;
 

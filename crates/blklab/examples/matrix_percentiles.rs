@@ -4,11 +4,14 @@
 //!
 //!     cargo run -p blklab --example matrix_percentiles
 
+use blklab::analysis::Spread;
+use blklab::experiment::{DeviceSpec, Experiment, Workload};
+use blklab::fio::Ddir;
 use blklab::matrix::{Cell, Overrides, expand, plans};
 use blklab::metric::{self, Metric, Numbers};
 use blklab::parallel::{cores, map};
 use blklab::run::{RunOptions, RunOutput, run};
-use blklab::{Ddir, DeviceSpec, Experiment, Planner, Sim, Spread, Workload};
+use blklab::targets::{Planner, Sim};
 
 const JOB: &str = "\
 [global]

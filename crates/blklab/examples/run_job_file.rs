@@ -3,10 +3,12 @@
 //!
 //!     cargo run -p blklab --example run_job_file [JOB.fio]
 
+use blklab::experiment::load;
 use blklab::job_rows::job_rows;
 use blklab::metric;
 use blklab::run::{RunOptions, run};
-use blklab::{Error, Planner, Sim, load};
+use blklab::targets::{Planner, Sim};
+use blklab::types::Error;
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Error> {

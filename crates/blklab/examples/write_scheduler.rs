@@ -5,13 +5,16 @@
 //!
 //! docs/write-a-scheduler.md builds a better one, with merging and a test.
 
+use blklab::experiment::{Experiment, Workload};
+use blklab::fio::Ddir;
 use blklab::metric::{self, Numbers};
 use blklab::run::{RunOptions, run};
 use blklab::scheduler::{
     Build, Core, Cx, Elevator, KernelVersion, List, Make, ProcessorTime, RqId, Scheduler,
     Schedulers,
 };
-use blklab::{Ddir, Error, Experiment, Planner, Sim, Workload};
+use blklab::targets::{Planner, Sim};
+use blklab::types::Error;
 
 /// What experiments and `blklab list schedulers` know of it.
 static LIFO: [Scheduler; 1] = [Scheduler {

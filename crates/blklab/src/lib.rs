@@ -3,16 +3,19 @@
 //!
 //! An [`Experiment`] is a workload, a kernel's block stack and a device, named in plain
 //! data. A [`Planner`] has the [`Catalogue`] of models that it chooses from, checks it once
-//! and makes a [`Plan`] of it for a [`Target`], of which [`Sim`] is the first. [`run::run`] runs a plan, event by event and the same each
+//! and makes a [`Plan`] of it for a [`Target`], of which [`Sim`] is the first.
+//! [`run::run`] runs a plan, event by event and the same each
 //! time, and gives a [`run::RunOutput`]: fio's results of each job, statistics of the
 //! trace, counters of the disks. [`metric`] names every number that is made of it.
 //!
 //! ```
 //! use blklab::metric::{self, Numbers};
 //! use blklab::run::{RunOptions, run};
-//! use blklab::{Ddir, Experiment, Planner, Sim, Workload};
+//! use blklab::experiment::{Experiment, Workload};
+//! use blklab::fio::Ddir;
+//! use blklab::targets::{Planner, Sim};
 //!
-//! # fn main() -> Result<(), blklab::Error> {
+//! # fn main() -> Result<(), blklab::types::Error> {
 //! let job = "[readers]\nrw=randread\ndirect=1\nsize=64m\nio_size=64k\nnumjobs=2\n";
 //! let workload = Workload::Fio { name: "readers.fio".to_owned(), text: job.to_owned() };
 //! let planner = Planner::new(Sim::default());
@@ -34,18 +37,22 @@
 //! # }
 //! ```
 //!
-//! [`prelude`] has the names that most programs need.
+//! [`prelude`] has the names that most programs need; everything else is reached by its
+//! module.
 //!
 //! | to | see |
 //! |---|---|
-//! | read an experiment, job file or scenario | [`load`], [`parse`] |
+//! | read an experiment, job file or scenario | [`experiment`] |
 //! | change a kernel, scheduler, device or setting | [`Experiment::choose_kernel`], [`Experiment::choose_scheduler`], [`Experiment::choose_device`], [`Experiment::set`] |
 //! | know what there is to choose from | [`list`] |
+//! | plan it and know what it needs; choose a target | [`targets`] |
 //! | run it; write a trace; stop early | [`run`] |
 //! | run every combination of some settings, on all cores | [`matrix`], [`parallel`] |
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
-//! | ask what a change would have made of a trace | [`what_if`] |
-//! | read a trace, of a kernel too, and ask what went wrong in it | [`TraceFile`], [`StatsCollector`], [`why`], [`findings`] |
+//! | read a trace, of a kernel too | [`trace`], [`analysis`] |
+//! | ask what went wrong in it | [`why`], [`findings`] |
+//! | know what each request of a trace waited for | [`explain`] |
+//! | ask what a change would have made of it | [`whatif`] |
 //! | repeat runs until a metric is known well enough | [`repeat`] |
 //! | compare runs, with intervals and verdicts | [`compare`] |
 //! | make a fio job of a trace | [`to_fio`] |
@@ -55,6 +62,17 @@
 //! Three programs in `examples/` show the first steps: `run_job_file`,
 //! `matrix_percentiles`, `write_scheduler`. Errors are one line each: what is wrong,
 //! where, and what would be right.
+//!
+//! [`Experiment`]: experiment::Experiment
+//! [`Experiment::choose_kernel`]: experiment::Experiment::choose_kernel
+//! [`Experiment::choose_scheduler`]: experiment::Experiment::choose_scheduler
+//! [`Experiment::choose_device`]: experiment::Experiment::choose_device
+//! [`Experiment::set`]: experiment::Experiment::set
+//! [`Catalogue`]: experiment::Catalogue
+//! [`Planner`]: targets::Planner
+//! [`Plan`]: targets::Plan
+//! [`Target`]: targets::Target
+//! [`Sim`]: targets::Sim
 
 pub mod claims;
 pub mod compare;
@@ -88,39 +106,56 @@ pub mod targets;
 pub mod to_fio;
 mod trace_copy;
 pub mod trace_file;
-pub mod what_if;
+pub mod whatif;
 pub mod why;
 pub mod workload;
 
-pub use blklab_analysis::breakdown;
-pub use blklab_analysis::collect::StatsCollector;
 pub use blklab_analysis::findings;
-pub use blklab_analysis::scope;
-pub use blklab_analysis::spread::{Spread, middle};
-pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
-pub use blklab_analysis::text::{TextOptions, render as render_stats};
-pub use blklab_analysis::watch;
-pub use blklab_experiment::{
-    Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Models, Placement, Published,
-    QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Workload, load, load_device,
-    parse,
-};
-pub use blklab_fio::job::Job;
-pub use blklab_fio::parse::JobFile;
-pub use blklab_fio::range::Ranges;
-pub use blklab_fio::run::Failure;
-pub use blklab_fiostat::{Ddir, FioResult, JobLogs, ThreadStat};
-pub use blklab_formats::{FormatError, ReadCounts, TraceFile};
-pub use blklab_kernel::KernelVersion;
-pub use blklab_sim::{Sim, catalogue, catalogue_with};
-pub use blklab_target::{
-    CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
-    Sinks, Site, Target, Work, memory,
-};
-pub use blklab_trace::{
-    Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
-};
-pub use blklab_types::{
-    Dev, Error, ErrorKind, Op, Pid, Place, Span, Time, no_such, one_line, shown, visible,
-};
-pub use relay::send_all;
+
+/// Statistics of traces.
+pub mod analysis {
+    pub use blklab_analysis::collect::StatsCollector;
+    pub use blklab_analysis::spread::{Spread, middle};
+    pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
+    pub use blklab_analysis::text::{TextOptions, render};
+    pub use blklab_analysis::{breakdown, scope, watch};
+}
+
+/// Experiments: plain data, the files that hold them, and what they choose from.
+pub mod experiment {
+    pub use blklab_experiment::{
+        Catalogue, DeviceSpec, Experiment, Facts, FilesystemSpec, MdSpec, Models, Placement,
+        Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Variant,
+        Workload, load, load_device, parse,
+    };
+}
+
+/// fio's jobs and their results.
+pub mod fio {
+    pub use blklab_fio::job::Job;
+    pub use blklab_fio::parse::JobFile;
+    pub use blklab_fio::range::Ranges;
+    pub use blklab_fio::run::Failure;
+    pub use blklab_fiostat::{Ddir, FioResult, JobLogs, ThreadStat};
+}
+
+/// Releases of the kernel.
+pub mod kernel {
+    pub use blklab_kernel::KernelVersion;
+}
+
+/// Trace events: what they are, where they come from and where they go.
+pub mod trace {
+    pub use crate::relay::send_all;
+    pub use blklab_formats::{FormatError, ReadCounts, TraceFile};
+    pub use blklab_trace::{
+        Action, Actions, Digest, Event, NullSink, Rwbs, TraceHeader, TraceSink, TraceSource,
+    };
+}
+
+/// Units, numbers and errors that everything shares.
+pub mod types {
+    pub use blklab_types::{
+        Dev, Error, ErrorKind, Op, Pid, Place, Span, Time, no_such, one_line, shown, visible,
+    };
+}

@@ -149,8 +149,9 @@ impl LifeSink for LifeTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Experiment, MdSpec, Workload};
     use crate::run::{Collect, RunOptions, RunOutput, run};
-    use crate::{Experiment, MdSpec, Planner, Sim, Workload};
+    use crate::targets::{Planner, Sim};
     use blklab_analysis::distribution::Distribution;
     use blklab_analysis::stats::DeviceStats;
 

@@ -101,7 +101,7 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Planner, Sim};
+    use crate::targets::{Planner, Sim};
     use blklab_experiment::{Experiment, Workload};
     use blklab_trace::Rwbs;
     use blklab_types::Dev;

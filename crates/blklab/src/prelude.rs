@@ -12,15 +12,17 @@
 //! # }
 //! ```
 
+pub use crate::analysis::{StatsCollector, TraceStats};
+pub use crate::experiment::{DeviceSpec, Experiment, Source, Workload};
 pub use crate::findings::Report;
+pub use crate::fio::{Ddir, ThreadStat};
+pub use crate::kernel::KernelVersion;
 pub use crate::matrix::{Cell, Overrides};
 pub use crate::metric::{self, Metric, Numbers};
 pub use crate::repeat::Repeat;
 pub use crate::run::{RunOptions, RunOutput};
 pub use crate::run_directory::RunDir;
 pub use crate::scheduler::Schedulers;
-pub use crate::{
-    Action, Actions, Ddir, Dev, DeviceSpec, Error, ErrorKind, Event, Experiment, KernelVersion,
-    Plan, Planner, Sim, Source, Span, StatsCollector, Target, ThreadStat, Time, TraceFile,
-    TraceSink, TraceSource, TraceStats, Workload,
-};
+pub use crate::targets::{Plan, Planner, Sim, Target};
+pub use crate::trace::{Action, Actions, Event, TraceFile, TraceSink, TraceSource};
+pub use crate::types::{Dev, Error, ErrorKind, Span, Time};

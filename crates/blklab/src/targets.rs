@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs experiments: the table of targets, the one place that names them.
+//! What runs experiments: plans, targets, and the table of targets, the one place that
+//! names them.
+
+pub use blklab_sim::{Sim, catalogue, catalogue_with};
+pub use blklab_target::{
+    CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
+    Sinks, Site, Target, Work, memory,
+};
 
 use blklab_sched::Schedulers;
-use blklab_sim::Sim;
-use blklab_target::{Planner, Target};
 use std::sync::Arc;
 
 /// A target that can be chosen.

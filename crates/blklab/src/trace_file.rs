@@ -227,7 +227,7 @@ impl TraceOut {
         if self.format == TraceFormat::Blkparse {
             input.send_numbered(self, |out, numbered| out.out.number(numbered))?;
         } else {
-            crate::send_all(input, self)?;
+            crate::relay::send_all(input, self)?;
         }
         let lacks = input.lacks();
         self.out.original_lacks(&lacks);

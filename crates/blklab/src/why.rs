@@ -3,10 +3,10 @@
 //!
 //! ```no_run
 //! use blklab::why::{context_at, why};
-//! use blklab::TraceFile;
+//! use blklab::trace::TraceFile;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let context = context_at("context.txt".as_ref(), &blklab::catalogue())?;
+//! let context = context_at("context.txt".as_ref(), &blklab::targets::catalogue())?;
 //! let report = why(&mut TraceFile::open("sda.blktrace.0".as_ref())?, context)?;
 //! for finding in &report.findings {
 //!     println!("{}: {}", finding.kind, finding.what);

@@ -41,7 +41,9 @@ fn a_matrix_runs() {
 #[test]
 fn what_signatures_name_is_there() {
     use blklab::run::RunOutput;
-    use blklab::{Dev, Digest, Event, JobResult, Time};
+    use blklab::targets::JobResult;
+    use blklab::trace::{Digest, Event};
+    use blklab::types::{Dev, Time};
     fn parts(output: RunOutput) -> (Vec<JobResult>, Time, Digest, Vec<Event>, Vec<Dev>) {
         let devices = output.disks.iter().map(|d| d.dev).collect();
         (
@@ -53,11 +55,13 @@ fn what_signatures_name_is_there() {
         )
     }
     let _ = parts;
-    let _: fn(&std::path::Path, &blklab::Catalogue) -> Result<blklab::Experiment, blklab::Error> =
-        blklab::load;
+    let _: fn(
+        &std::path::Path,
+        &blklab::experiment::Catalogue,
+    ) -> Result<blklab::experiment::Experiment, blklab::types::Error> = blklab::experiment::load;
     let _: fn(
         blklab::scheduler::Schedulers,
-        Option<blklab::KernelVersion>,
+        Option<blklab::kernel::KernelVersion>,
     ) -> Vec<blklab::list::Entry> = blklab::list::schedulers;
 }
 

@@ -59,7 +59,7 @@ pub(super) fn conform(a: &ConformArgs) -> Result<Outcome> {
 fn chosen(mut all: Vec<Scenario>, names: &[String]) -> Result<Vec<Scenario>> {
     let ids: Vec<&str> = all.iter().map(|s| s.id.as_str()).collect();
     if let Some(name) = names.iter().find(|name| !ids.contains(&name.as_str())) {
-        bail!("--case: {}", blklab::no_such("scenario", name, &ids));
+        bail!("--case: {}", blklab::types::no_such("scenario", name, &ids));
     }
     if !names.is_empty() {
         all.retain(|s| names.contains(&s.id));

@@ -61,7 +61,7 @@ fn summaries(fit: &Fit) -> Vec<String> {
     let text = |held_out: bool| {
         let (cells, errors) = judged(held_out);
         let what = if held_out { "held out" } else { "fitted" };
-        let Some(median) = blklab::middle(errors.clone()) else {
+        let Some(median) = blklab::analysis::middle(errors.clone()) else {
             return format!("{what}: no loads");
         };
         let worst = errors.iter().copied().fold(0.0, f64::max);
@@ -91,7 +91,7 @@ pub(super) fn report(fit: &Fit) -> String {
         "ours : measured", "", "per s", "p50", "p95", "p99", "p99.9"
     );
     for cell in &fit.cells {
-        let mut groups: Vec<(usize, blklab::Op)> = Vec::new();
+        let mut groups: Vec<(usize, blklab::types::Op)> = Vec::new();
         for f in &cell.figures {
             if !groups.contains(&(f.stream, f.op)) {
                 groups.push((f.stream, f.op));
@@ -104,7 +104,7 @@ pub(super) fn report(fit: &Fit) -> String {
                 let figure = cell.figures.iter().find(is_it);
                 figure.map_or("-".to_owned(), |f| format!("{:.2}", f.ours / f.measured))
             };
-            let op = if group.1 == blklab::Op::Read {
+            let op = if group.1 == blklab::types::Op::Read {
                 "read"
             } else {
                 "write"
@@ -152,7 +152,7 @@ pub(super) fn json(fit: &Fit, file: &str) -> Value {
     let figure = |f: &Figure| {
         json!({
             "stream": f.stream,
-            "direction": if f.op == blklab::Op::Read { "read" } else { "write" },
+            "direction": if f.op == blklab::types::Op::Read { "read" } else { "write" },
             "figure": f.part.map_or("per_s".to_owned(), |p| format!("clat_p{}_us", p * 100.0)),
             "measured": f.measured,
             "ours": if f.ours.is_finite() { json!(f.ours) } else { Value::Null },

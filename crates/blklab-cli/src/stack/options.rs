@@ -4,8 +4,9 @@
 //!
 //! Every message begins with the option that the text stands behind.
 
+use blklab::experiment::{DeviceSpec, MdSpec};
 use blklab::matrix::{Choice, Overrides, PatchSet, Refused, Setting};
-use blklab::{DeviceSpec, Error, MdSpec, shown};
+use blklab::types::{Error, shown};
 use std::path::Path;
 
 /// A setting with its values, and the option that gives it.
@@ -128,7 +129,10 @@ pub(crate) fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Error> {
         if !device.name.ends_with(".toml") {
             continue;
         }
-        let mut described = blklab::load_device(Path::new(&device.name), &blklab::catalogue())?;
+        let mut described = blklab::experiment::load_device(
+            Path::new(&device.name),
+            &blklab::targets::catalogue(),
+        )?;
         let given = std::mem::take(&mut device.params);
         let is_given = |key: &str| given.iter().any(|(k, _)| k == key);
         described.params.retain(|(key, _)| !is_given(key));

@@ -4,7 +4,7 @@
 use super::{Pairs, WIDTH, label};
 use crate::histogram;
 use crate::output::{bytes, count, cut, fold, per_second, time};
-use blklab::Published;
+use blklab::experiment::Published;
 use blklab::metric::Numbers;
 use blklab::summary::{DiskRow, Row, Spread, Table};
 use std::collections::BTreeMap;

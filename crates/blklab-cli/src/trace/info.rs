@@ -6,10 +6,11 @@ use super::collect;
 use crate::args::PlainFormat;
 use crate::source::{damage, open};
 use anyhow::Result;
+use blklab::analysis::TraceStats;
+use blklab::analysis::scope::{Conclusion, Doubts, Scope};
 use blklab::findings::counted;
-use blklab::scope::{Conclusion, Doubts, Scope};
+use blklab::trace::{Actions, ReadCounts, TraceHeader};
 use blklab::trace_file::TraceFile;
-use blklab::{Actions, ReadCounts, TraceHeader, TraceStats};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -320,7 +321,7 @@ impl Info {
 fn put(out: &mut impl Write, label: &str, text: &str) -> Result<()> {
     let mut line = format!("{label:<10}");
     let mut is_empty = true;
-    let text = blklab::visible(text);
+    let text = blklab::types::visible(text);
     for word in text.split(' ') {
         if !is_empty && line.chars().count() + word.chars().count() + 1 > WIDTH {
             writeln!(out, "{}", line.trim_end())?;

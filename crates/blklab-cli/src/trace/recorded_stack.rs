@@ -5,11 +5,13 @@ use crate::again::Known;
 use crate::args::{StackArgs, ToFioArgs};
 use crate::stack::{Chosen, Stack};
 use anyhow::{Result, anyhow, bail};
+use blklab::experiment::{Experiment, Workload};
 use blklab::findings::Context;
+use blklab::matrix;
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::scheduler::Schedulers;
+use blklab::targets::Planner;
 use blklab::to_fio::{DeviceFit, Summary, set_device, shown_stack};
-use blklab::{Experiment, Planner, Workload, matrix};
 
 /// What `--device` says for one that is fitted to the trace.
 const FIT: &str = "fit";
@@ -70,7 +72,7 @@ impl<'a> Asked<'a> {
                 dir.check_events()?;
                 Some(dir.experiment)
             }
-            Some(file) => Some(blklab::load(file, catalogue)?),
+            Some(file) => Some(blklab::experiment::load(file, catalogue)?),
             None => None,
         };
         let says_something = base.is_some()

@@ -5,10 +5,11 @@ use crate::args::{PlainFormat, SECOND_NS};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
 use anyhow::Result;
-use blklab::breakdown::{
+use blklab::analysis::breakdown::{
     By, DetailCollector, FullStats, Wanted, render_classes, render_histogram, render_queues,
 };
-use blklab::{NullSink, TextOptions, render_stats, send_all};
+use blklab::analysis::{TextOptions, render as render_stats};
+use blklab::trace::{NullSink, send_all};
 use std::io::Write as _;
 use std::path::Path;
 

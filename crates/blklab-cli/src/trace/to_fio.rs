@@ -10,12 +10,15 @@ use crate::output::{bytes, time};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage, set_by_option};
 use anyhow::{Context as _, Result, bail};
+use blklab::experiment::{Experiment, TraceSpec};
 use blklab::outputs::is_replaceable;
 use blklab::scheduler::Schedulers;
+use blklab::targets;
+use blklab::targets::Planner;
 use blklab::to_fio::{
     Compared, DeviceFit, ExactJob, Summary, compared, exact_job, job_file, job_on,
 };
-use blklab::{Error, Experiment, Planner, TraceSpec, targets};
+use blklab::types::Error;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

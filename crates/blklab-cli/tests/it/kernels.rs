@@ -18,7 +18,8 @@ fn a_distributions_kernel_runs_as_its_mainline_release_and_says_so() {
     assert_eq!(lines.join(" ").matches(note).count(), 1, "{text}");
     assert!(!mainline.contains("is modelled as mainline"), "{mainline}");
 
-    let dir = RunDir::open(&f.path("out"), &blklab::catalogue()).unwrap_or_else(|e| panic!("{e}"));
+    let dir = RunDir::open(&f.path("out"), &blklab::targets::catalogue())
+        .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(dir.record.kernel, EL8);
     assert_eq!(dir.experiment.kernel.to_string(), EL8);
     let again = f.ok(&["run", "out"]);

@@ -2,16 +2,23 @@
 //! Plans: what is wrong is found when they are made, and they run as they are.
 
 use crate::support::root;
+use blklab::experiment::{Experiment, Source, parse};
 use blklab::run::{RunOptions, RunOutput, run};
-use blklab::{Experiment, Plan, Planner, Sim, Source, parse};
+use blklab::targets::{Plan, Planner, Sim};
 use std::sync::Arc;
 
 /// A fio job in an experiment with more keys.
 fn experiment_with(keys: &str, text: &str) -> Experiment {
     let file = |name: &str| Ok((name.to_owned(), text.to_owned()));
     let toml = format!("job_file = 'a.fio'\n{keys}");
-    let mut e =
-        parse("a.toml", Source::Toml, &toml, &file, &blklab::catalogue()).expect("an experiment");
+    let mut e = parse(
+        "a.toml",
+        Source::Toml,
+        &toml,
+        &file,
+        &blklab::targets::catalogue(),
+    )
+    .expect("an experiment");
     // Nothing of it is in a file.
     e.file.clear();
     e
@@ -90,7 +97,7 @@ fn what_is_wrong_with_a_job_file_is_one_line() {
 fn files_that_do_not_fit_are_found_before_the_run() {
     for filesystem in ["extents", "ext3", "ext4", "xfs"] {
         let mut e = experiment("[a]\nrw=read\nsize=300g\n[b]\nrw=read\nsize=300g\n");
-        e.choose_filesystem(filesystem, &blklab::catalogue())
+        e.choose_filesystem(filesystem, &blklab::targets::catalogue())
             .expect("a filesystem");
         let error = refused(&e);
         assert!(
@@ -104,8 +111,11 @@ fn files_that_do_not_fit_are_found_before_the_run() {
 #[test]
 fn a_kernel_without_the_filesystem_is_found_before_the_run() {
     let mut e = experiment("[a]\nrw=read\nsize=1m\n");
-    e.choose_kernel("2.6.16".parse().expect("a release"), &blklab::catalogue());
-    e.choose_filesystem("ext4", &blklab::catalogue())
+    e.choose_kernel(
+        "2.6.16".parse().expect("a release"),
+        &blklab::targets::catalogue(),
+    );
+    e.choose_filesystem("ext4", &blklab::targets::catalogue())
         .expect("a filesystem");
     assert!(refused(&e).contains("kernel 2.6.16 has no ext4"));
 }
@@ -133,7 +143,7 @@ fn experiments_with_one_device_share_it() {
     let planner = Planner::new(Sim::default());
     let first = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     dir.close().expect("it can be removed");
-    e.choose_scheduler("none", &blklab::catalogue())
+    e.choose_scheduler("none", &blklab::targets::catalogue())
         .expect("a scheduler");
     let second = planner.plan(&e).unwrap_or_else(|err| panic!("{err}"));
     assert!(!first.site().described_in.is_empty());
@@ -150,7 +160,7 @@ fn jobs_are_parsed_once() {
     let planner = Planner::new(Sim::default());
     let jobs = |e: &Experiment| planner.jobs(e).expect("a job file").expect("jobs");
     let first = jobs(&e);
-    e.choose_scheduler("bfq", &blklab::catalogue())
+    e.choose_scheduler("bfq", &blklab::targets::catalogue())
         .expect("a scheduler");
     assert!(Arc::ptr_eq(&first, &jobs(&e)));
     e.seed = 1;

@@ -2,8 +2,9 @@
 //! Run directories read back.
 
 use crate::support::{Folder, digest};
+use blklab::analysis::StatsCollector;
 use blklab::run_directory::RunDir;
-use blklab::{StatsCollector, TraceSource as _};
+use blklab::trace::TraceSource as _;
 use serde_json::Value;
 
 fn ran() -> (Folder, String) {
@@ -13,7 +14,7 @@ fn ran() -> (Folder, String) {
 }
 
 fn refused(f: &Folder) -> String {
-    let error = RunDir::open(&f.path("out"), &blklab::catalogue())
+    let error = RunDir::open(&f.path("out"), &blklab::targets::catalogue())
         .unwrap_err()
         .to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
@@ -26,7 +27,8 @@ fn refused(f: &Folder) -> String {
 #[test]
 fn what_was_written_is_what_is_read() {
     let (f, digest_of_run) = ran();
-    let dir = RunDir::open(&f.path("out"), &blklab::catalogue()).unwrap_or_else(|e| panic!("{e}"));
+    let dir = RunDir::open(&f.path("out"), &blklab::targets::catalogue())
+        .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(dir.record.digest, digest_of_run);
     assert_eq!(dir.record.kernel, "6.1");
     assert_eq!(dir.experiment.kernel.to_string(), "6.1");

@@ -5,7 +5,7 @@ use super::change::Change;
 use super::setup::Setup;
 use super::truth::{Sum, Sums};
 use blklab::findings::{Context, Reading, Report, Search};
-use blklab::{Planner, Sim};
+use blklab::targets::{Planner, Sim};
 use blklab_experiment::{Experiment, Source};
 use blklab_sim::Sinks;
 use blklab_trace::truth::Why;
@@ -81,7 +81,7 @@ pub(super) fn parse(id: &str, text: &str) -> Result<Experiment, Error> {
         Source::Toml,
         text,
         &|_| unreachable!("a scenario refers to no file"),
-        &blklab::catalogue(),
+        &blklab::targets::catalogue(),
     )
 }
 

@@ -21,9 +21,10 @@ pub use decisions::Decisions;
 pub use measured::Variation;
 
 use super::measured_on::LINUX_6_1;
+use blklab::analysis::Spread;
 use blklab::metric::{self, Numbers};
 use blklab::run::{Collect, RunOptions, run};
-use blklab::{Planner, Sim, Spread};
+use blklab::targets::{Planner, Sim};
 use blklab_experiment::Experiment;
 use blklab_fiostat::Ddir;
 use blklab_types::Error;

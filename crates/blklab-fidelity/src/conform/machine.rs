@@ -10,9 +10,10 @@
 
 use super::measured_on::LINUX_2_6_28;
 use super::table::rows;
+use blklab::analysis::Spread;
 use blklab::metric::{self, Numbers};
 use blklab::run::{Collect, RunOptions, run};
-use blklab::{Planner, Sim, Spread};
+use blklab::targets::{Planner, Sim};
 use blklab_experiment::{DeviceSpec, Experiment, Workload};
 use blklab_fiostat::Ddir;
 use blklab_types::Error;
@@ -360,7 +361,7 @@ fn took(e: &Experiment, stop: &Arc<AtomicBool>) -> Result<Took, Error> {
     if output.interrupted {
         return Err(Error::new(format!("{}: interrupted", e.id)));
     }
-    let is_writer = |j: &&blklab::JobResult| j.stat.dir(Ddir::Write).total_ios > 0;
+    let is_writer = |j: &&blklab::targets::JobResult| j.stat.dir(Ddir::Write).total_ios > 0;
     let writer = output.jobs.iter().find(is_writer).ok_or_else(|| {
         let what = format!("{}: no job of the case writes", e.id);
         Error::new(what)

@@ -2,7 +2,7 @@
 //! What the machines were like on which measurements were made: the files
 //! `machines/*.toml`, which say where each constant comes from.
 
-use blklab::KernelVersion;
+use blklab::kernel::KernelVersion;
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use serde::de::{DeserializeOwned, Error};

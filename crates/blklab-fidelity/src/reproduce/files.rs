@@ -8,8 +8,8 @@ use super::study::{
     Basis, Measure, Number, Ordering, Part, Rule, Statistic, Study, StudyError, Tolerance,
 };
 use super::subject::{Jobs, Subject};
+use blklab::analysis::watch::BioFilter;
 use blklab::metric;
-use blklab::watch::BioFilter;
 use blklab_experiment::{Source, parse};
 use blklab_fiostat::Ddir;
 use blklab_types::Error;

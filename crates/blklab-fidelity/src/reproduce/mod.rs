@@ -22,10 +22,10 @@ pub use study::{
 };
 pub use subject::{Jobs, Subject};
 
+use blklab::analysis::watch::BioFilter;
 use blklab::parallel;
 use blklab::run::{Collect, RunOptions, run};
-use blklab::watch::BioFilter;
-use blklab::{Planner, Sim};
+use blklab::targets::{Planner, Sim};
 use blklab_experiment::Experiment;
 use blklab_types::Error;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! Published and ours, side by side.
 
 use super::study::{Basis, Kind, Measure, Number, Ordering, Rule, Statistic, Study};
-use blklab::Spread;
+use blklab::analysis::Spread;
 use serde::Serialize;
 use std::fmt;
 

@@ -3,8 +3,8 @@
 
 use super::space::Space;
 use super::subject::Subject;
+use blklab::analysis::watch::BioFilter;
 use blklab::metric::Wanted;
-use blklab::watch::BioFilter;
 use blklab_experiment::Experiment;
 use blklab_types::Error;
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,10 @@
 //! Whose metrics a study is about: some of the jobs of a run, or some of the bios of
 //! its trace.
 
-use blklab::JobResult;
+use blklab::analysis::watch::BioFilter;
 use blklab::metric::{Numbers, Wanted};
 use blklab::run::RunOutput;
-use blklab::watch::BioFilter;
+use blklab::targets::JobResult;
 use blklab_fiostat::Ddir;
 
 /// Some of the jobs of a run.

@@ -2,17 +2,18 @@
 //! A second target, which plays a recorded run back: all that takes a target takes it.
 
 use blklab::compare::{Options, Recordings, compare};
+use blklab::experiment::{Catalogue, Experiment, Source, parse};
+use blklab::fio::{JobFile, Ranges};
 use blklab::matrix::{self, Cell, Overrides};
-use blklab::memory::Estimate;
 use blklab::run::{RunOptions, run};
 use blklab::run_directory::{self, Contents, EVENTS, RunDir};
 use blklab::targets::TARGETS;
-use blklab::what_if::{self, OwnRun, Recording};
+use blklab::targets::memory::Estimate;
+use blklab::targets::{Failed, Outcome, Plan, Planner, Sinks, Site, Target, Work};
+use blklab::trace::{Event, NullSink};
+use blklab::types::{Error, Time};
+use blklab::whatif::{self, OwnRun, Recording};
 use blklab::why::{context_of, why_of_run};
-use blklab::{
-    Catalogue, Error, Event, Experiment, Failed, JobFile, NullSink, Outcome, Plan, Planner, Ranges,
-    Sinks, Site, Source, Target, Time, Work, parse,
-};
 use blklab_report::member::{self, Asked};
 use blklab_report::{Report, SHOWN_MAX, html};
 use std::path::Path;
@@ -43,7 +44,7 @@ impl Target for Playback {
     }
 
     fn catalogue(&self) -> Catalogue {
-        blklab::catalogue()
+        blklab::targets::catalogue()
     }
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
@@ -234,8 +235,8 @@ fn why_and_what_if_run_on_the_target_of_the_experiment() {
         planner: &planner,
         is_new: false,
     };
-    let rerun = what_if::rerun(recording, own, stop()).expect("it runs again");
-    let changes = what_if::parse("sched=bfq").expect("a change");
+    let rerun = whatif::rerun(recording, own, stop()).expect("it runs again");
+    let changes = whatif::parse("sched=bfq").expect("a change");
     let trial = rerun.what_if(&changes).expect("a trial");
     // Whatever is asked, a recording stays as it is.
     assert!(!trial.closed_loop.is_empty());

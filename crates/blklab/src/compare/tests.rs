@@ -6,7 +6,7 @@ use super::{Options, RowChange, Verdict, rows};
 use crate::matrix::Cell;
 use crate::record::RunRecord;
 use crate::run::{RunOptions, run};
-use crate::{Planner, Sim};
+use crate::targets::{Planner, Sim};
 use blklab_experiment::{Experiment, Workload};
 
 /// Two readers whose offsets depend on the seed, beside a stream of writes.

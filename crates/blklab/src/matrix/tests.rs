@@ -144,7 +144,7 @@ fn patches_apply_where_they_belong_and_once() {
 #[test]
 fn variants_of_a_file_give_way_to_the_command_line() {
     let mut e = base();
-    e.choose_kernel("4.19".parse().unwrap(), &crate::catalogue());
+    e.choose_kernel("4.19".parse().unwrap(), &crate::targets::catalogue());
     e.variants = ["noop", "deadline"]
         .map(|name| blklab_experiment::Variant {
             name: format!("the {name}"),
@@ -171,7 +171,7 @@ fn variants_of_a_file_give_way_to_the_command_line() {
 fn what_does_not_fit_is_refused_in_words() {
     let check = |o: Overrides, choice: Option<Choice>, expected: &str| {
         let mut old = base();
-        old.choose_kernel("4.19".parse().unwrap(), &crate::catalogue());
+        old.choose_kernel("4.19".parse().unwrap(), &crate::targets::catalogue());
         let err = expand(&[old], &o).unwrap_err();
         assert!(err.to_string().contains(expected), "{err}");
         assert_eq!(err.choice, choice);

@@ -83,8 +83,9 @@ impl Beside {
 
 #[cfg(test)]
 mod tests {
+    use crate::experiment::{Experiment, Workload};
     use crate::run::{Collect, RunOptions, RunOutput, run};
-    use crate::{Experiment, Planner, Sim, Workload};
+    use crate::targets::{Planner, Sim};
     use blklab_analysis::watch::BioFilter;
     use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 //! What holds for every load, device and setting.
 
 use crate::support::events;
-use blklab::{Action, Event, Rwbs};
+use blklab::trace::{Action, Event, Rwbs};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::BTreeSet;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running an experiment for its events.
 
+use blklab::experiment::{Source, parse};
 use blklab::run::{RunOptions, run};
-use blklab::{Error, Event, Planner, Sim, Source, parse};
+use blklab::targets::{Planner, Sim};
+use blklab::trace::Event;
+use blklab::types::Error;
 
 /// The trace events of an experiment under SSTF.
 pub(crate) fn events(text: &str) -> Vec<Event> {

@@ -2,7 +2,7 @@
 //! Hand-worked cases: these bios at these times must be dispatched in this order.
 
 use crate::support::events;
-use blklab::Action;
+use blklab::trace::Action;
 
 /// What is handed to a disk that serves one command at a time, 1 ms each, as
 /// `sector+sectors`. The reads have 8 sectors and arrive at times in us.

@@ -25,7 +25,8 @@ pub use outcome::{
 
 use super::study::{Measure, Study};
 use super::{Cell, add_cell, places, run_cell};
-use blklab::{Planner, Sim, parallel};
+use blklab::parallel;
+use blklab::targets::{Planner, Sim};
 use blklab_experiment::{Experiment, Workload};
 use blklab_types::Error;
 use std::collections::BTreeMap;
