@@ -28,6 +28,18 @@ fn start(f: &Folder, args: &[&str]) -> Child {
 /// Signals that ask to end, and what a command that they ended exits with.
 const SIGNALS: [(&str, i32); 3] = [("INT", 130), ("TERM", 143), ("HUP", 129)];
 
+/// Those that a child heeds: under `nohup` it inherits that SIGHUP is ignored.
+fn signals() -> impl Iterator<Item = (&'static str, i32)> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status
+        .lines()
+        .find_map(|l| u64::from_str_radix(l.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let ignores_hup = ignored.is_some_and(|mask| mask & 1 != 0);
+    SIGNALS
+        .into_iter()
+        .filter(move |(name, _)| *name != "HUP" || !ignores_hup)
+}
+
 fn interrupt(child: &Child) {
     signal(child, "INT");
 }
@@ -65,7 +77,7 @@ fn end(mut child: Child) -> (Option<i32>, f64, String) {
 
 #[test]
 fn what_ran_so_far_is_shown_and_kept() {
-    for (name, exit) in SIGNALS {
+    for (name, exit) in signals() {
         let f = Folder::new();
         let child = start(&f, &["run", "long.fio", "--out", "o", "--trace", "t"]);
         wait_for(&f, "o/events.blk.partial");
