@@ -4,15 +4,15 @@
 //! An [`Experiment`] is a workload, a kernel's block stack and a device, named in plain
 //! data. A [`Planner`] has the [`Catalogue`] of models that it chooses from, checks it once
 //! and makes a [`Plan`] of it for a [`Target`], of which [`Sim`] is the first.
-//! [`run::run`] runs a plan, event by event and the same each
-//! time, and gives a [`run::RunOutput`]: fio's results of each job, statistics of the
-//! trace, counters of the disks. [`metric`] names every number that is made of it.
+//! [`run::run`] runs a plan, event by event and the same each time, and gives a
+//! [`run::RunOutput`]: fio's results of each job, statistics of the trace, counters of the
+//! disks. [`metric`] names every number that is made of it.
 //!
 //! ```
-//! use blklab::metric::{self, Numbers};
-//! use blklab::run::{RunOptions, run};
 //! use blklab::experiment::{Experiment, Workload};
 //! use blklab::fio::Ddir;
+//! use blklab::metric::{self, Numbers};
+//! use blklab::run::{RunOptions, run};
 //! use blklab::targets::{Planner, Sim};
 //!
 //! # fn main() -> Result<(), blklab::types::Error> {
