@@ -60,6 +60,10 @@ const BATCHES: u64 = 100_000_000;
 /// Samples of a series of rates whose number is not printed: mean and deviation stay.
 const SERIES_SAMPLES: u64 = 2;
 
+/// No count is larger, whatever a file says: a number near 2^64 is a count below 0 that
+/// overflowed. Sums of some of them stay numbers.
+const COUNT_MAX: u64 = 1 << 56;
+
 impl ReadResult {
     /// Reads what fio wrote: messages may come before the result.
     ///
@@ -187,9 +191,9 @@ impl<'a> Node<'a> {
     fn whole(&self, key: &str) -> Result<u64, Error> {
         match self.get(key).map(|v| (v, v.as_u64(), v.as_f64())) {
             None => Ok(0),
-            Some((_, Some(number), _)) => Ok(number),
+            Some((_, Some(number), _)) => Ok(number.min(COUNT_MAX)),
             // What is negative becomes 0.
-            Some((_, None, Some(number))) => Ok(number as u64),
+            Some((_, None, Some(number))) => Ok((number as u64).min(COUNT_MAX)),
             Some((other, None, None)) => Err(self.no_number(key, other)),
         }
     }
@@ -414,7 +418,7 @@ fn bins(of: &Node<'_>, ns: f64) -> Result<LatencyHist, Error> {
             _ => continue,
         };
         if count > 0.0 {
-            hist.add_many((value as f64 * ns) as u64, count as u64);
+            hist.add_many((value as f64 * ns) as u64, (count as u64).min(COUNT_MAX));
         }
     }
     Ok(hist)
