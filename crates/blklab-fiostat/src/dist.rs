@@ -43,7 +43,7 @@ impl DepthMap {
     /// Counts `n` I/Os at a queue depth: 1, 2-3, 4-7, 8-15, 16-31, 32-63, more.
     pub fn add_depth(&mut self, depth: u32, n: u64) {
         let class = depth.max(1).ilog2().min(6);
-        self.0[class as usize] += n;
+        self.0[class as usize] = self.0[class as usize].saturating_add(n);
     }
 
     /// Counts one batch of `n`: 0, 1-4, 5-8, 9-16, 17-32, 33-64, more.
@@ -72,7 +72,7 @@ pub(crate) fn percent_of<const N: usize>(counts: &[u64; N], total: u64, least: f
 
 fn add_all<const N: usize>(mine: &mut [u64; N], theirs: &[u64; N]) {
     for (m, t) in mine.iter_mut().zip(theirs) {
-        *m += t;
+        *m = m.saturating_add(*t);
     }
 }
 

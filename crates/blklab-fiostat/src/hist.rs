@@ -39,7 +39,8 @@ impl LatencyHist {
             self.begin();
         }
         let group = &mut self.groups[bucket >> GROUP_BITS];
-        group.get_or_insert_with(empty)[bucket % GROUP_LEN as usize] += n;
+        let count = &mut group.get_or_insert_with(empty)[bucket % GROUP_LEN as usize];
+        *count = count.saturating_add(n);
     }
 
     #[cold]
@@ -57,7 +58,7 @@ impl LatencyHist {
             let Some(theirs) = theirs else { continue };
             let mine = mine.get_or_insert_with(empty);
             for (mine, theirs) in mine.iter_mut().zip(theirs.iter()) {
-                *mine += theirs;
+                *mine = mine.saturating_add(*theirs);
             }
         }
     }
@@ -104,10 +105,10 @@ impl LatencyHist {
             .iter()
             .map(|&p| percentile_rank(p, samples))
             .peekable();
-        let mut sum = 0;
+        let mut sum = 0_u64;
         // A rank of 0 is reached by the first bucket, whatever it holds.
         for (bucket, count) in std::iter::once((0, 0)).chain(self.counts()) {
-            sum += count;
+            sum = sum.saturating_add(count);
             while pending.next_if(|&rank| sum >= rank).is_some() {
                 values.push(value_of(bucket));
             }

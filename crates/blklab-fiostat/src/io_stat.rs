@@ -61,7 +61,7 @@ impl IoStat {
         self.max = self.max.max(other.max);
         self.mean = (other.mean * n2 + self.mean * n1) / n;
         self.s = other.s + self.s + delta.powi(2) * (n1 * n2) / n;
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
     }
 
     /// Adds a rate that was sustained at the same time: extremes, means,
@@ -78,7 +78,7 @@ impl IoStat {
         self.max = self.max.saturating_add(other.max);
         self.mean += other.mean;
         self.s += other.s;
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
     }
 
     /// Sample standard deviation; 0 for fewer than two samples.

@@ -104,8 +104,8 @@ impl GroupDir {
     /// Takes in the same group's rates in another direction.
     pub(crate) fn mix(self, other: GroupDir) -> GroupDir {
         GroupDir {
-            io_bytes: self.io_bytes + other.io_bytes,
-            agg: self.agg + other.agg,
+            io_bytes: self.io_bytes.saturating_add(other.io_bytes),
+            agg: self.agg.saturating_add(other.agg),
             ..self.span(other)
         }
     }
@@ -198,7 +198,7 @@ impl Entry {
         mine.percentiles = info.percentiles;
         mine.latency = info.latency;
         mine.continue_on_error = info.continue_on_error;
-        mine.errors += info.errors;
+        mine.errors = mine.errors.saturating_add(info.errors);
         mine.first_error = info.first_error;
         mine.first_error_text = info.first_error_text;
         if mine.error == 0 {

@@ -130,11 +130,11 @@ impl DirStat {
         }
         self.bw.merge_concurrent(&other.bw);
         self.iops.merge_concurrent(&other.iops);
-        self.io_bytes += other.io_bytes;
+        self.io_bytes = self.io_bytes.saturating_add(other.io_bytes);
         self.runtime_ms = self.runtime_ms.max(other.runtime_ms);
-        self.total_ios += other.total_ios;
-        self.short_ios += other.short_ios;
-        self.drop_ios += other.drop_ios;
+        self.total_ios = self.total_ios.saturating_add(other.total_ios);
+        self.short_ios = self.short_ios.saturating_add(other.short_ios);
+        self.drop_ios = self.drop_ios.saturating_add(other.drop_ios);
     }
 
     fn clear_latencies(&mut self) {
@@ -250,20 +250,20 @@ impl ThreadStat {
             self.dirs[if mixed { 0 } else { i }].merge(dir);
         }
         self.sync.merge(&other.sync);
-        self.sync_ios += other.sync_ios;
+        self.sync_ios = self.sync_ios.saturating_add(other.sync_ios);
         self.lat_dist.merge(&other.lat_dist);
         self.depth.merge(&other.depth);
         self.submit.merge(&other.submit);
         self.complete.merge(&other.complete);
-        self.total_submit += other.total_submit;
-        self.total_complete += other.total_complete;
-        self.job_runtime_ms += other.job_runtime_ms;
-        self.usr_ms += other.usr_ms;
-        self.sys_ms += other.sys_ms;
-        self.ctx += other.ctx;
-        self.majf += other.majf;
-        self.minf += other.minf;
-        self.zone_resets += other.zone_resets;
+        self.total_submit = self.total_submit.saturating_add(other.total_submit);
+        self.total_complete = self.total_complete.saturating_add(other.total_complete);
+        self.job_runtime_ms = self.job_runtime_ms.saturating_add(other.job_runtime_ms);
+        self.usr_ms = self.usr_ms.saturating_add(other.usr_ms);
+        self.sys_ms = self.sys_ms.saturating_add(other.sys_ms);
+        self.ctx = self.ctx.saturating_add(other.ctx);
+        self.majf = self.majf.saturating_add(other.majf);
+        self.minf = self.minf.saturating_add(other.minf);
+        self.zone_resets = self.zone_resets.saturating_add(other.zone_resets);
         self.steady.clone_from(&other.steady);
     }
 
