@@ -704,8 +704,8 @@ mod tests {
 
     #[test]
     fn counts_that_no_run_makes_are_refused() {
-        let of = |entry: &str| format!("{{\"jobs\": [{{\"jobname\": \"a\", {entry}}}]}}");
-        let refused = |entry: &str| ReadResult::parse(&of(entry)).unwrap_err().to_string();
+        let written = |entry: &str| format!("{{\"jobs\": [{{\"jobname\": \"a\", {entry}}}]}}");
+        let refused = |entry: &str| ReadResult::parse(&written(entry)).unwrap_err().to_string();
         let max = 1u64 << 62;
         assert_eq!(
             refused("\"read\": {\"total_ios\": 18446744073709551615}"),
@@ -721,7 +721,7 @@ mod tests {
         assert!(refused("\"usr_cpu\": 1e300, \"job_runtime\": 1").contains("usr_cpu"));
         // Those that are read can be added.
         let most = "\"read\": {\"io_kbytes\": 1, \"io_bytes\": 2305843009213693952}";
-        let two = of(most).replace("}]}", &format!("}}, {{{most}}}]}}"));
+        let two = written(most).replace("}]}", &format!("}}, {{{most}}}]}}"));
         let read = ReadResult::parse(&two).unwrap();
         let mut sum = read.result.entries[0].stat.clone();
         sum.merge(&read.result.entries[1].stat, true);
