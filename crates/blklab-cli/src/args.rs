@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Fit a device to measurements (of fio, or a trace): a file for --device
     FitDevice(FitDeviceArgs),
+    /// Build, list and remove real kernels that run in virtual time
+    #[command(subcommand)]
+    Kernel(KernelCommand),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
     /// Print a completion script for a shell
@@ -606,6 +609,41 @@ fn phase(text: &str) -> Result<String, String> {
     } else {
         Err(format!("expected all, or one of {}", names.join(", ")))
     }
+}
+
+const KERNEL_EXAMPLES: &str = "\
+A kernel is built as User Mode Linux: a program, which needs neither root nor a
+disk. Its source is Debian's package linux-source-RELEASE, fetched by apt from
+the mirror that this machine uses, or a folder. Nothing is installed, and a
+folder stays as it is. Kernels are kept in ~/.cache/blklab.
+
+Examples:
+  blklab kernel build 7.3                     some 8 minutes of processor time
+  blklab kernel build --kernel-source ~/linux your tree, with your patches
+  blklab kernel list
+  blklab kernel remove 7.3";
+
+/// What to do with kernels.
+#[derive(Debug, Subcommand)]
+#[command(after_help = KERNEL_EXAMPLES)]
+pub(crate) enum KernelCommand {
+    /// Build kernels, unless they are there
+    Build {
+        /// Releases that Debian has the source of, such as 7.3
+        #[arg(value_name = "RELEASE", required_unless_present = "kernel_source")]
+        releases: Vec<String>,
+        /// A folder with the source, which stays as it is
+        #[arg(long, value_name = "DIR", conflicts_with = "releases")]
+        kernel_source: Option<PathBuf>,
+    },
+    /// The kernels that are there: name, size, source
+    List,
+    /// Remove kernels
+    Remove {
+        /// Names, or releases: of several of a release the one that was built last
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
 }
 
 /// What to do with a trace.

@@ -8,6 +8,9 @@ use blklab::types::{Error, ErrorKind};
 pub(crate) fn hint(err: &Error) -> Option<&'static str> {
     match (err.kind, &*err.key) {
         (ErrorKind::UnknownName, "kernel") => Some("blklab list kernels shows them"),
+        (ErrorKind::UnknownName, "built kernel") => {
+            Some("blklab kernel list shows them, blklab kernel build RELEASE builds one")
+        }
         (ErrorKind::UnknownName, "target") => Some("blklab list targets shows them"),
         (ErrorKind::UnknownName, "scenario") => Some("blklab list scenarios shows them"),
         (ErrorKind::UnknownName, "device") => Some("blklab list devices shows them"),

@@ -17,6 +17,7 @@ mod guard;
 mod hints;
 mod histogram;
 mod interrupt;
+mod kernel;
 mod list;
 mod lives;
 mod man;
@@ -77,6 +78,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Report(a) => report::report(&a, schedulers),
         Command::Compare(a) => compare::compare(&a),
         Command::FitDevice(a) => fit_device::fit_device(&a),
+        Command::Kernel(c) => kernel::kernel(&c),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),

@@ -82,6 +82,16 @@ impl Watcher {
         Watcher::start(None, "{spinner} running, {elapsed}", |_| {})
     }
 
+    /// How far something is, in words.
+    pub(crate) fn saying<T: Send + 'static>(
+        state: Arc<Mutex<T>>,
+        words: fn(&T) -> String,
+    ) -> Watcher {
+        Watcher::start(None, "{spinner} {msg}, {elapsed}", move |bar| {
+            bar.set_message(words(&state.lock().unwrap_or_else(PoisonError::into_inner)));
+        })
+    }
+
     /// How many lines were written, if they do not show it themselves.
     pub(crate) fn counting(lines: Arc<AtomicU64>) -> Option<Watcher> {
         if std::io::stdout().is_terminal() {

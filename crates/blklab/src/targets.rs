@@ -8,6 +8,7 @@ pub use blklab_target::{
     Sinks, Site, Target, Work, memory,
 };
 
+use blklab_kernel_target::Kernel;
 use blklab_sched::Schedulers;
 use std::sync::Arc;
 
@@ -23,11 +24,18 @@ pub struct TargetInfo {
 }
 
 /// All targets. An experiment that names none runs on the first.
-pub const TARGETS: &[TargetInfo] = &[TargetInfo {
-    name: "sim",
-    summary: "the models of this repository, in virtual time",
-    make: |schedulers| Arc::new(Sim::with(schedulers)),
-}];
+pub const TARGETS: &[TargetInfo] = &[
+    TargetInfo {
+        name: "sim",
+        summary: "the models of this repository, in virtual time",
+        make: |schedulers| Arc::new(Sim::with(schedulers)),
+    },
+    TargetInfo {
+        name: "kernel",
+        summary: "a real kernel that was built for it, in virtual time, on the model of a device",
+        make: |schedulers| Arc::new(Kernel::with(catalogue_with(schedulers))),
+    },
+];
 
 /// A planner for all targets.
 pub fn planner(schedulers: Schedulers) -> Planner {

@@ -21,6 +21,7 @@ mod fio_steady;
 mod fit_device;
 mod golden;
 mod interrupt;
+mod kernel;
 mod kernels;
 mod machines;
 mod md;

@@ -305,7 +305,7 @@ impl Setting {
     }
 
     /// Refuses a value that other releases take, and this one does not.
-    pub(crate) fn check(&self, e: &Experiment) -> Result<(), Error> {
+    pub fn check(&self, e: &Experiment) -> Result<(), Error> {
         if let (Home::Filesystem, Some(text)) = (self.home, self.given_text(e)) {
             return self.check_text(text).map_err(|err| err.about(self.key()));
         }

@@ -4,7 +4,11 @@
 use std::collections::BTreeSet;
 
 /// What stands before an option that a text quotes of another program.
-const QUOTED: [&str; 7] = [
+const QUOTED: [&str; 11] = [
+    ".arg(\"",
+    ".args([\"",
+    "\"-coz\", \"",
+    "\"indextargets\", \"",
     "cargo test -p blklab-device ",
     "diff ",
     "fio ",

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `blklab kernel`, and runs on the kernels that it has built.
+
+use crate::support::{Done, Folder};
+use std::process::Command;
+
+/// Runs blklab with a cache of its own, which is empty.
+fn with_empty_cache(f: &Folder, args: &[&str]) -> Done {
+    let mut command: Command = f.command(args);
+    command.env("XDG_CACHE_HOME", f.path("cache"));
+    let output = command.output().expect("blklab starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done {
+        code: output.status.code(),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_brings_it() {
+    let f = Folder::new();
+    let list = with_empty_cache(&f, &["kernel", "list"]);
+    assert_eq!((list.code, list.stdout.as_str()), (Some(0), ""));
+    let cases: &[(&[&str], &str)] = &[
+        (&["kernel", "remove", "7.3"], "no kernel was built yet"),
+        (&["kernel", "build", "6.1.2"], "write it like 7.3 or 6.12"),
+        (
+            &["run", "job.fio", "--target", "kernel", "--kernel", "7.3"],
+            "blklab kernel build RELEASE builds one",
+        ),
+        (
+            &["run", "job.fio", "--target", "kernel", "--fs", "ext4"],
+            "the target kernel does not take the filesystem ext4 yet",
+        ),
+        (
+            &[
+                "run",
+                "job.fio",
+                "--target",
+                "kernel",
+                "--set",
+                "page_cost_ns=7",
+            ],
+            "the target kernel does not take page_cost_ns yet",
+        ),
+    ];
+    for (args, expected) in cases {
+        let done = with_empty_cache(&f, args);
+        assert_eq!(done.code, Some(2), "{args:?}");
+        assert!(done.stderr.contains(expected), "{args:?}: {}", done.stderr);
+        assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+    }
+}
+
+/// The release of a kernel that was built on this machine.
+fn release(f: &Folder) -> Option<String> {
+    let list = f.ok(&["kernel", "list"]);
+    let newest = list.lines().last();
+    let release = newest.and_then(|line| {
+        let mut numbers = line.split(['.', '-']);
+        Some(format!("{}.{}", numbers.next()?, numbers.next()?))
+    });
+    let has_all = ["fio", "blktrace", "addpart"]
+        .into_iter()
+        .all(blklab_testkit::has_program);
+    if release.is_none() || !has_all {
+        blklab_testkit::skipped(
+            "no kernel was built on this machine, or fio or blktrace is missing",
+        );
+        return None;
+    }
+    release
+}
+
+#[test]
+fn a_real_kernel_gives_the_same_events_twice_and_a_run_directory() {
+    let f = Folder::new();
+    let Some(release) = release(&f) else { return };
+    let args = ["run", "job.fio", "--target", "kernel", "--kernel", &release];
+    let more = [
+        "--sched",
+        "none,bfq",
+        "--device",
+        "nvme-consumer",
+        "--memory",
+        "512m",
+    ];
+    let run = |out: &str| f.ok(&[&args[..], &more, &["--out", out]].concat());
+    let digests = |text: &str| -> Vec<String> {
+        let lines = text.lines().skip_while(|l| !l.starts_with("digest"));
+        lines.skip(1).take(2).map(str::to_owned).collect()
+    };
+    let (first, second) = (run("first"), run("second"));
+    assert_eq!(digests(&first).len(), 2, "{first}");
+    assert_eq!(digests(&first), digests(&second));
+    assert!(first.contains("256 I/Os"), "{first}");
+    let stats = f.ok(&["trace", "stats", "first/none/events.blk"]);
+    assert!(stats.contains("D2C"), "{stats}");
+    f.ok(&["why", "first/bfq"]);
+    let again = f.ok(&["run", "first/none", "--out", "again"]);
+    assert!(again.contains("kernel"), "{again}");
+    let events = |out: &str| std::fs::read(f.path(out).join("events.blk")).expect("a trace");
+    assert!(
+        events("again") == events("first/none"),
+        "run again it differs"
+    );
+    let changed = f.run(&["compare", "first/none", "second/none"]);
+    assert!(
+        changed.stdout.contains("identical") || changed.code == Some(0),
+        "{changed:?}"
+    );
+}

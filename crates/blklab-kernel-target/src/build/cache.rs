@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernels that were built, in a folder of the user's cache.
+//!
+//! ```text
+//! kernels/7.3.4-1f0c…/   linux, config, busybox, kernel.toml
+//! build/…                sources and objects while a kernel is built
+//! apt/                   the state of apt
+//! ```
+//!
+//! A kernel is complete or not there: its folder gets its name at the end.
+
+use super::command::{Step, Watch, failed};
+use super::recipe::unwritten;
+use blklab_types::{Error, ErrorKind, no_such};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What says what a kernel is.
+const ABOUT: &str = "kernel.toml";
+/// How a folder is called before it is complete.
+const NEW: &str = ".new-";
+/// Between two tries to be the only one who builds.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The folder of all kernels.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// What is written beside a kernel.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct About {
+    /// Its release, as `7.3.4`.
+    pub(super) release: String,
+    /// What it was built from: a package with its version, or a folder.
+    pub(super) source: String,
+    /// What names source and recipe together.
+    pub(super) key: String,
+}
+
+/// A kernel that is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Its name in the cache.
+    pub name: String,
+    /// Its release, as `7.3.4`.
+    pub release: String,
+    /// What it was built from.
+    pub source: String,
+    /// What names source and recipe together.
+    pub(super) key: String,
+    folder: PathBuf,
+}
+
+impl Built {
+    /// The program.
+    pub fn program(&self) -> PathBuf {
+        self.folder.join("linux")
+    }
+
+    /// The shell and tools of the machine that it runs.
+    pub fn busybox(&self) -> PathBuf {
+        self.folder.join("busybox")
+    }
+
+    /// Bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let sizes = entries.filter_map(|e| Some(e.ok()?.metadata().ok()?.len()));
+        sizes.sum()
+    }
+
+    /// Whether it is of a release such as `7.3` or `7.3.4`.
+    pub fn is_of(&self, release: &str) -> bool {
+        let rest = self.release.strip_prefix(release);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+    }
+}
+
+impl Cache {
+    /// The user's: `$XDG_CACHE_HOME/blklab`, or `~/.cache/blklab`.
+    ///
+    /// # Errors
+    /// If the user has no home.
+    pub fn of_user() -> Result<Cache, Error> {
+        let absolute = |name: &str| {
+            let value = std::env::var_os(name).map(PathBuf::from);
+            value.filter(|path| path.is_absolute())
+        };
+        let home = || absolute("HOME").map(|home| home.join(".cache"));
+        match absolute("XDG_CACHE_HOME").or_else(home) {
+            Some(folder) => Ok(Cache::at(folder.join("blklab"))),
+            None => Err(Error::new(
+                "there is no place for kernels: neither XDG_CACHE_HOME nor HOME is set",
+            )),
+        }
+    }
+
+    /// One in a folder.
+    pub fn at(root: PathBuf) -> Cache {
+        Cache { root }
+    }
+
+    /// Where kernels are kept.
+    pub fn folder(&self) -> PathBuf {
+        self.root.join("kernels")
+    }
+
+    pub(super) fn apt(&self) -> PathBuf {
+        self.root.join("apt")
+    }
+
+    pub(super) fn build(&self) -> PathBuf {
+        self.root.join("build")
+    }
+
+    /// The kernels that there are, by name.
+    pub fn kernels(&self) -> Vec<Built> {
+        let entries = std::fs::read_dir(self.folder()).into_iter().flatten();
+        let folders = entries.filter_map(|e| Some(e.ok()?.path()));
+        let mut all: Vec<Built> = folders.filter_map(|f| read(&f)).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// The kernel of a release, or of a name: of several the one built last.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(&self, wanted: &str) -> Result<Built, Error> {
+        let all = self.kernels();
+        let found = all.iter().filter(|k| k.name == wanted || k.is_of(wanted));
+        let built = |k: &Built| {
+            k.folder
+                .join(ABOUT)
+                .metadata()
+                .and_then(|m| m.modified())
+                .ok()
+        };
+        match found.max_by_key(|k| (built(k), k.name.clone())) {
+            Some(kernel) => Ok(kernel.clone()),
+            None if all.is_empty() => Err(Error::new("no kernel was built yet")
+                .of_kind(ErrorKind::UnknownName)
+                .about("built kernel")),
+            None => {
+                let names: Vec<&str> = all.iter().map(|k| k.name.as_str()).collect();
+                Err(Error::new(no_such("built kernel", wanted, &names))
+                    .of_kind(ErrorKind::UnknownName)
+                    .about("built kernel"))
+            }
+        }
+    }
+
+    /// Removes a kernel.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self, kernel: &Built) -> Result<(), Error> {
+        // It is gone at once, whatever happens to the rest.
+        let dying = self.folder().join(format!("{NEW}removed-{}", kernel.name));
+        let gone = std::fs::rename(&kernel.folder, &dying);
+        gone.and_then(|()| std::fs::remove_dir_all(&dying))
+            .map_err(|e| unremoved(&kernel.folder, &e))
+    }
+
+    pub(super) fn with_key(&self, key: &str) -> Option<Built> {
+        self.kernels().into_iter().find(|k| k.key == key)
+    }
+
+    /// Keeps a kernel: copies its files, and gives the folder its name.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub(super) fn keep(&self, about: &About, files: &[(&Path, &str)]) -> Result<Built, Error> {
+        let name = format!("{}-{}", about.release, about.key);
+        let new = self.folder().join(format!("{NEW}{name}"));
+        // What a build left that was killed here.
+        let _ = std::fs::remove_dir_all(&new);
+        std::fs::create_dir_all(&new).map_err(|e| unwritten(&new, &e))?;
+        for (from, to) in files {
+            let to = new.join(to);
+            std::fs::copy(from, &to).map_err(|e| unwritten(&to, &e))?;
+        }
+        let text = toml::to_string(about).map_err(|e| failed(&e.to_string()))?;
+        let file = new.join(ABOUT);
+        std::fs::write(&file, text).map_err(|e| unwritten(&file, &e))?;
+        let folder = self.folder().join(&name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::rename(&new, &folder).map_err(|e| unwritten(&folder, &e))?;
+        read(&folder).ok_or_else(|| failed("a kernel that was just kept is not there"))
+    }
+
+    /// Waits until nobody else builds, and keeps others waiting until the file is
+    /// dropped.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub(super) fn lock(&self, watch: &mut Watch<'_>) -> Result<File, Error> {
+        for folder in [self.folder(), self.build()] {
+            std::fs::create_dir_all(&folder).map_err(|e| unwritten(&folder, &e))?;
+        }
+        let path = self.build().join("lock");
+        let file = File::options().create(true).append(true).open(&path);
+        let file = file.map_err(|e| unwritten(&path, &e))?;
+        let mut waits = false;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(e)) => return Err(unwritten(&path, &e)),
+            }
+            if !waits {
+                (watch.step)(Step::Waiting);
+                waits = true;
+            }
+            watch.go_on()?;
+            std::thread::sleep(PATIENCE);
+        }
+    }
+}
+
+fn read(folder: &Path) -> Option<Built> {
+    let name = folder.file_name()?.to_str()?;
+    if name.starts_with(NEW) {
+        return None;
+    }
+    let text = std::fs::read_to_string(folder.join(ABOUT)).ok()?;
+    let about: About = toml::from_str(&text).ok()?;
+    Some(Built {
+        name: name.to_owned(),
+        release: about.release,
+        source: about.source,
+        key: about.key,
+        folder: folder.to_owned(),
+    })
+}
+
+pub(super) fn unremoved(path: &Path, e: &std::io::Error) -> Error {
+    failed(&format!("cannot be removed: {e}")).in_file(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{About, Cache};
+    use crate::build::command::{Step, Watch};
+    use blklab_types::ErrorKind;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn keep(cache: &Cache, release: &str, key: &str) {
+        let about = About {
+            release: release.to_owned(),
+            source: "linux-source".to_owned(),
+            key: key.to_owned(),
+        };
+        let linux = cache.root.join("made");
+        std::fs::create_dir_all(&cache.root).expect("a folder");
+        std::fs::write(&linux, "kernel").expect("a file");
+        let built = cache
+            .keep(&about, &[(&linux, "linux")])
+            .expect("it is kept");
+        assert!(built.program().exists());
+    }
+
+    #[test]
+    fn kernels_are_found_by_release_and_name_and_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::at(folder.path().join("cache"));
+        let none = cache.find("7.3").expect_err("there is none");
+        assert_eq!(none.kind, ErrorKind::UnknownName);
+        keep(&cache, "7.3.4", "aa");
+        keep(&cache, "6.12.1", "bb");
+        assert_eq!(cache.find("7.3").expect("it is there").name, "7.3.4-aa");
+        assert_eq!(cache.find("6.12.1").expect("it is there").name, "6.12.1-bb");
+        let other = cache.find("6.1").expect_err("6.12 is another").to_string();
+        assert!(other.contains("valid: 6.12.1-bb, 7.3.4-aa"), "{other}");
+        // Incomplete ones are not there.
+        let broken = cache.folder().join(".new-7.4");
+        std::fs::create_dir(&broken).expect("a folder");
+        assert_eq!(cache.kernels().len(), 2);
+        let kernel = cache.find("7.3.4-aa").expect("by its name");
+        assert!(kernel.bytes() > 6);
+        cache.remove(&kernel).expect("it is removed");
+        assert_eq!(cache.kernels().len(), 1);
+    }
+
+    #[test]
+    fn who_builds_is_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::at(folder.path().to_owned());
+        let stop = AtomicBool::new(false);
+        let mut steps = Vec::new();
+        let mut step = |s| {
+            steps.push(s);
+            // Nobody waits for ever.
+            stop.store(true, Ordering::Relaxed);
+        };
+        let mut watch = Watch {
+            step: &mut step,
+            stop: &stop,
+        };
+        let first = cache.lock(&mut watch).expect("nobody else builds");
+        let second = cache.lock(&mut watch).expect_err("it waits, and is ended");
+        assert_eq!(second.kind, ErrorKind::Interrupted);
+        drop(first);
+        stop.store(false, Ordering::Relaxed);
+        cache.lock(&mut watch).expect("nobody builds any more");
+        assert_eq!(steps, [Step::Waiting]);
+    }
+}

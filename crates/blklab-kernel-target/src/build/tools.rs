@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs of this machine, and the packages that bring them.
+
+use super::command::{failed, output};
+use blklab_types::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Programs that a build runs, and their packages in Debian.
+pub(super) const TO_BUILD: &[(&str, &str)] = &[
+    ("gcc", "gcc"),
+    ("ld", "binutils"),
+    ("make", "make"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+];
+
+/// Programs that fetch and unpack packages.
+pub(super) const TO_FETCH: &[(&str, &str)] = &[
+    ("apt-get", "apt"),
+    ("dpkg-deb", "dpkg"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+];
+
+/// Where a program is.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // What an administrator has is of use to others, too.
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|f| f.join(name)).find(|f| is_program(f))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    let metadata = path.metadata();
+    metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// Refuses to begin without them.
+///
+/// # Errors
+/// What is missing, and the command that brings it.
+pub(super) fn check(sets: &[&[(&str, &str)]]) -> Result<(), Error> {
+    let all = sets.iter().flat_map(|set| set.iter());
+    let missing: Vec<_> = all.filter(|(name, _)| find(name).is_none()).collect();
+    missing_error(&missing)?;
+    // Of the C library, the kernel is linked with what is for static programs.
+    let library = output(Command::new("gcc").arg("-print-file-name=libc.a"))?;
+    if Path::new(library.trim()).is_absolute() {
+        return Ok(());
+    }
+    missing_error(&[&("libc.a", "libc6-dev")])
+}
+
+fn missing_error(missing: &[&(&str, &str)]) -> Result<(), Error> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    Err(failed(&format!(
+        "to build a kernel needs {}, which this machine does not have: apt-get install {}",
+        names.join(", "),
+        packages.join(" ")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{find, missing_error};
+
+    #[test]
+    fn what_is_missing_is_said_with_what_brings_it() {
+        assert!(find("sh").is_some());
+        assert!(find("no-such-program-here").is_none());
+        let error = missing_error(&[&("flex", "flex"), &("xz", "xz-utils")]);
+        let error = error.expect_err("two are missing").to_string();
+        assert!(error.contains("needs flex, xz,"), "{error}");
+        assert!(error.ends_with("apt-get install flex xz-utils"), "{error}");
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A disk: a model of a device that says when requests end, and the data.
+
+use crate::guest::Memory;
+use crate::request::{Ask, Description, Request, Status, name_bytes};
+use crate::store::Store;
+use blklab_device::{CmdId, Command, Device, DeviceCx, DeviceLimits, Done};
+use blklab_types::{BioFlags, Error, Op, Slab, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Size of a disk whose model has no end: 1 TiB.
+pub const ENDLESS_SECTORS: u64 = 1 << 31;
+
+/// Segments of a request, where nobody says otherwise.
+const SEGMENTS: u32 = 128;
+
+/// A disk of a kernel.
+pub struct Disk {
+    /// Its name, which the kernel shows as its serial number.
+    name: String,
+    /// When commands end; none: at once.
+    model: Option<Box<dyn Device>>,
+    store: Store,
+    description: Description,
+    /// Wake-ups that the model asked for: time, order, token.
+    wakes: BinaryHeap<Reverse<(Time, u64, u64)>>,
+    wakes_asked: u64,
+    in_flight: Slab<CmdId, Option<Request>>,
+    /// Requests that end at a time, in order.
+    ending: Vec<(Request, Status)>,
+    ends_at: Time,
+    scratch_wakes: Vec<(Time, u64)>,
+    scratch_done: Vec<Done>,
+}
+
+impl Disk {
+    /// A disk that behaves like a model. Its data are not kept: it reads as zeroes.
+    pub fn modelled(name: &str, model: Box<dyn Device>, limits: &DeviceLimits) -> Disk {
+        let description = Description {
+            capacity_sectors: model.capacity_sectors().unwrap_or(ENDLESS_SECTORS),
+            max_segments: limits.max_segments.unwrap_or(SEGMENTS),
+            has_flush: limits.has_flush,
+            discard: limits.discard,
+        };
+        Disk::new(name, Some(model), Store::Zeroes, description)
+    }
+
+    /// A disk that takes no time and keeps what is written to it.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn kept(name: &str, capacity_sectors: u64) -> Result<Disk, Error> {
+        let description = Description {
+            capacity_sectors,
+            max_segments: SEGMENTS,
+            has_flush: false,
+            discard: None,
+        };
+        Ok(Disk::new(name, None, Store::kept()?, description))
+    }
+
+    fn new(
+        name: &str,
+        model: Option<Box<dyn Device>>,
+        store: Store,
+        description: Description,
+    ) -> Disk {
+        Disk {
+            name: name.to_owned(),
+            model,
+            store,
+            description,
+            wakes: BinaryHeap::new(),
+            wakes_asked: 0,
+            in_flight: Slab::default(),
+            ending: Vec::new(),
+            ends_at: Time::ZERO,
+            scratch_wakes: Vec::new(),
+            scratch_done: Vec::new(),
+        }
+    }
+
+    /// What was written to it, if that is kept.
+    pub fn data(&self) -> Option<&std::fs::File> {
+        self.store.file()
+    }
+
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// When it has to be called next.
+    pub(crate) fn next(&self) -> Option<Time> {
+        let wake = self.wakes.peek().map(|Reverse((time, _, _))| *time);
+        if self.ending.is_empty() {
+            return wake;
+        }
+        Some(wake.map_or(self.ends_at, |wake| wake.min(self.ends_at)))
+    }
+
+    /// Takes a request.
+    ///
+    /// # Errors
+    /// If its buffers are not in memory.
+    pub(crate) fn submit(&mut self, now: Time, memory: &Memory, r: Request) -> Result<(), Error> {
+        let command = match &r.ask {
+            Ask::Refused(status) => {
+                let status = *status;
+                self.end(now, r, status);
+                return Ok(());
+            }
+            Ask::Name(to) => {
+                let name = name_bytes(&self.name);
+                if let Some(first) = to.first() {
+                    let len = name.len().min(first.len as usize);
+                    memory.write(first.address, &name[..len])?;
+                }
+                self.end(now, r, Status::Ok);
+                return Ok(());
+            }
+            Ask::Device {
+                op,
+                sector,
+                nr_sectors,
+                data,
+            } => {
+                let command = Command {
+                    id: CmdId::default(),
+                    op: *op,
+                    flags: BioFlags::NONE,
+                    sector: *sector,
+                    nr_sectors: *nr_sectors,
+                };
+                if command.exceeds(self.description.capacity_sectors) {
+                    self.end(now, r, Status::Failed);
+                    return Ok(());
+                }
+                match op {
+                    Op::Read => self.store.read(memory, *sector, data)?,
+                    Op::Write => self.store.write(memory, *sector, data)?,
+                    Op::Discard | Op::Flush => {}
+                }
+                command
+            }
+        };
+        if self.model.is_none() {
+            self.end(now, r, Status::Ok);
+            return Ok(());
+        }
+        let id = self.in_flight.insert(Some(r));
+        let command = Command { id, ..command };
+        self.call(now, |model, cx| model.submit(cx, &command));
+        Ok(())
+    }
+
+    /// Does what is due now and returns the requests that end.
+    pub(crate) fn due(&mut self, now: Time) -> Vec<(Request, Status)> {
+        while let Some(Reverse((time, _, token))) = self.wakes.peek().copied()
+            && time <= now
+        {
+            self.wakes.pop();
+            self.call(now, |model, cx| model.wake(cx, token));
+        }
+        std::mem::take(&mut self.ending)
+    }
+
+    fn end(&mut self, now: Time, request: Request, status: Status) {
+        self.ends_at = now;
+        self.ending.push((request, status));
+    }
+
+    fn call(&mut self, now: Time, f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>)) {
+        let Some(model) = &mut self.model else {
+            return;
+        };
+        let mut cx = DeviceCx {
+            now,
+            wakes: &mut self.scratch_wakes,
+            done: &mut self.scratch_done,
+        };
+        f(model.as_mut(), &mut cx);
+        for (time, token) in self.scratch_wakes.drain(..) {
+            self.wakes.push(Reverse((time, self.wakes_asked, token)));
+            self.wakes_asked += 1;
+        }
+        for done in std::mem::take(&mut self.scratch_done) {
+            let request = self.in_flight.remove(done.id).take();
+            let request = request.expect("a model ends a command once");
+            let status = match done.error {
+                0 => Status::Ok,
+                _ => Status::Failed,
+            };
+            self.end(now, request, status);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+#!/bin/busybox sh
+/bin/busybox mkdir -p /bin /sbin /usr/bin /usr/sbin
+/bin/busybox --install -s /bin
+export PATH=/bin:/usr/bin:/usr/sbin:/sbin HOME=/
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t debugfs none /sys/kernel/debug
+mkdir -p /dev/shm
+mount -t tmpfs none /dev/shm
+cd /work
+sh /script > log 2>&1
+echo $? > status
+cd /work
+find . -type f | sort | cpio -o -H newc > /dev/@RESULTS@ 2> /dev/null
+sync
+poweroff -f

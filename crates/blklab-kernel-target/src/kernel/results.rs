@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came out of a machine: the events of its disk and fio's own results.
+
+use super::DISK;
+use crate::build::Built;
+use crate::machine::Ended;
+use blklab_fio::parse::JobFile;
+use blklab_fio::run;
+use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
+use blklab_formats::blktrace::BlktraceReader;
+use blklab_target::{JobResult, Outcome, Sinks};
+use blklab_trace::{Action, Event, Item, TraceSource as _};
+use blklab_types::{Error, ErrorKind, Pid, Time};
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// Longest text that is read: of fio with many jobs and bins.
+const TEXT_MAX: u64 = 256 << 20;
+
+/// When a process used the disk.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    first: Time,
+    last: Time,
+}
+
+/// What is kept of the files.
+#[derive(Default)]
+struct Found {
+    /// fio's results.
+    json: Option<String>,
+    /// What the script printed.
+    log: String,
+    /// Settings that the kernel did not take.
+    refused: String,
+    /// What blktrace printed.
+    blktrace: String,
+    /// fio's processes that used the disk.
+    processes: BTreeMap<Pid, Used>,
+    /// The last event.
+    end: Time,
+    has_trace: bool,
+}
+
+/// Reads everything: events go to the sinks.
+///
+/// # Errors
+/// If something is missing or damaged, or a setting was not taken.
+pub(super) fn read(
+    ended: &Ended,
+    jobs: &JobFile,
+    kernel: &Built,
+    mut sinks: Sinks,
+) -> Result<Outcome, Error> {
+    let mut found = Found::default();
+    ended.files(&mut |name, _, from| match name {
+        "fio.json" => {
+            found.json = Some(text(from)?);
+            Ok(())
+        }
+        "log" => text(from).map(|t| found.log = t),
+        "refused" => text(from).map(|t| found.refused = t),
+        "blktrace.log" => text(from).map(|t| found.blktrace = t),
+        "trace.blktrace.0" => found.events(from, &mut sinks),
+        _ => Ok(()),
+    })?;
+    if let Some(first) = found.refused.lines().next() {
+        let (file, value) = first.split_once(' ').unwrap_or((first, ""));
+        return Err(failed(&format!(
+            "Linux {} does not take '{value}' in {file}",
+            kernel.release
+        )));
+    }
+    let last_words = || found.log.lines().last().unwrap_or_default().to_owned();
+    let Some(json) = &found.json else {
+        return Err(failed(&format!("fio left no results: {}", last_words())));
+    };
+    if !found.has_trace {
+        return Err(failed(&format!("blktrace left no trace: {}", last_words())));
+    }
+    let result = ReadResult::parse(json).map_err(|e| {
+        // What it says instead is on the way.
+        failed(&format!("{}: {}", e.what, last_words()))
+    })?;
+    let entries = result.result.entries;
+    if entries.len() != jobs.jobs.len() {
+        return Err(failed(&format!(
+            "fio ran {} of {} jobs: {}",
+            entries.len(),
+            jobs.jobs.len(),
+            last_words()
+        )));
+    }
+    let pids = pids_of(&found.processes, jobs.jobs.len());
+    let results = jobs.jobs.iter().zip(entries).zip(pids);
+    let results = results.map(|((job, entry), used)| {
+        let (pid, used) = used.unwrap_or((0, None));
+        let started = used.map_or(Time::ZERO, |u| u.first);
+        let stat: ThreadStat = entry.stat;
+        let moved = |i: usize| stat.dirs[i].runtime_ms > 0;
+        let active = [0, 1, 2].map(|i| moved(i).then_some(started));
+        JobResult {
+            pid,
+            job: job.clone(),
+            logs: JobLogs::default(),
+            started,
+            ended: Some(used.map_or(found.end, |u| u.last)),
+            active_since: active,
+            outcome: run::Outcome {
+                error: entry.info.error,
+                errors: u64::from(entry.info.error != 0),
+                first_error: entry.info.error,
+            },
+            failures: Vec::new(),
+            iolog: None,
+            figures: Vec::new(),
+            stat,
+        }
+    });
+    let jobs: Vec<JobResult> = results.collect();
+    let mut notes = Vec::new();
+    let lost = |l: &&str| l.contains("dropped") && !l.contains("dropped 0)");
+    if let Some(line) = found.blktrace.lines().find(lost) {
+        notes.push(format!("blktrace: {}", line.trim()));
+    }
+    Ok(Outcome {
+        jobs,
+        end: found.end,
+        notes,
+        ..Outcome::default()
+    })
+}
+
+/// A process for each job: fio starts them in their order, so that their numbers rise.
+/// Where others used the disk, too, nobody knows.
+fn pids_of(processes: &BTreeMap<Pid, Used>, nr_jobs: usize) -> Vec<Option<(Pid, Option<Used>)>> {
+    if processes.len() != nr_jobs {
+        return vec![None; nr_jobs];
+    }
+    let all = processes.iter();
+    all.map(|(pid, used)| Some((*pid, Some(*used)))).collect()
+}
+
+fn text(from: &mut dyn Read) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    let read = from.take(TEXT_MAX).read_to_end(&mut bytes);
+    read.map_err(|e| failed(&format!("results cannot be read: {e}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+impl Found {
+    /// Passes the events of the disk on.
+    fn events(&mut self, from: &mut dyn Read, sinks: &mut Sinks) -> Result<(), Error> {
+        self.has_trace = true;
+        let mut reader = BlktraceReader::from_stream(from, "the kernel's trace");
+        let mut names: BTreeMap<Pid, bool> = BTreeMap::new();
+        loop {
+            let item = reader.next_item().map_err(|e| failed(&e.to_string()))?;
+            match item {
+                None => break,
+                Some(Item::Process { time, pid, comm }) => {
+                    names.insert(pid, comm == "fio");
+                    sinks.trace.process(time, pid, comm);
+                }
+                Some(Item::Event(event)) => {
+                    let event = of_disk(&event);
+                    self.end = self.end.max(event.time);
+                    if event.action == Action::Queue && names.get(&event.pid) == Some(&true) {
+                        let time = event.time;
+                        let used = self.processes.entry(event.pid).or_insert(Used {
+                            first: time,
+                            last: time,
+                        });
+                        used.last = time;
+                    }
+                    sinks.trace.event(&event);
+                }
+                Some(Item::Message(event, text)) => {
+                    sinks.trace.message(&of_disk(&event), text);
+                }
+                Some(_) => {}
+            }
+        }
+        let counts = reader.counts();
+        if counts.damaged > 0 {
+            let example = counts.examples.first().cloned().unwrap_or_default();
+            return Err(failed(&format!("the kernel's trace is damaged: {example}")));
+        }
+        Ok(())
+    }
+}
+
+/// The event with the number that the disk is told of by.
+fn of_disk(event: &Event) -> Event {
+    let mut event = *event;
+    if event.from_dev.major == event.dev.major {
+        event.from_dev.major = DISK.major;
+    }
+    event.dev.major = DISK.major;
+    event
+}
+
+fn failed(what: &str) -> Error {
+    Error::new(what).of_kind(ErrorKind::TargetFailed)
+}

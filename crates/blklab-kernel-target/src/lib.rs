@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real kernels in virtual time, whose disks are the models of `blklab-device`.
+//!
+//! ```text
+//! release, folder ── build ──► Built, in the Cache
+//!                                │
+//! Plan ── Kernel, the target ──► Machine ──► events, fio's results
+//!                                │     ▲
+//!                              Host: clock and Disks
+//! ```
+//!
+//! [`build`] makes a User Mode Linux of a kernel's source and keeps it in a [`Cache`].
+//! A [`Machine`] runs it once, with a [`Userland`] that does something, while a [`Host`]
+//! keeps its clock and serves its [`Disk`]s. [`Kernel`] makes a machine of a plan.
+
+mod build;
+mod calendar;
+mod channel;
+mod cpio;
+mod disk;
+mod guest;
+mod host;
+mod kernel;
+mod machine;
+mod request;
+mod store;
+mod userland;
+mod vhost;
+
+pub use build::{Built, Cache, Source, Step, Watch, build};
+pub use cpio::TakeFile;
+pub use disk::{Disk, ENDLESS_SECTORS};
+pub use host::{GoOn, Host};
+pub use kernel::Kernel;
+pub use machine::{EPOCH_MS, Ended, Machine};
+pub use userland::Userland;

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A kernel that runs once: from its start until it switches itself off.
+
+use crate::build::Built;
+use crate::cpio::{self, TakeFile};
+use crate::disk::Disk;
+use crate::host::Host;
+use crate::userland::Userland;
+use blklab_types::{Error, ErrorKind};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Milliseconds from 1970 to the start of a machine: midnight of 1 January 2009, as with
+/// the simulation, so that a run's text is the same at any hour.
+pub const EPOCH_MS: u64 = 1_230_768_000_000;
+
+/// Sectors of the disk for results: 64 GiB, of which only what is written takes memory.
+const RESULTS_SECTORS: u64 = 1 << 27;
+/// A kernel that is asked for nothing any more ends within this.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// Lines of the console that an error shows.
+const LINES_SHOWN: usize = 3;
+
+/// What runs.
+pub struct Machine<'a> {
+    /// The kernel.
+    pub kernel: &'a Built,
+    /// Bytes of its memory.
+    pub memory_bytes: u64,
+    /// What it finds and does.
+    pub userland: Userland,
+    /// More for the kernel's command line.
+    pub arguments: Vec<String>,
+    /// Its disks: vda, vdb …
+    pub disks: Vec<Disk>,
+    /// It ends with an error if it takes longer.
+    pub time_limit: Duration,
+}
+
+/// What is left of a machine that has run.
+pub struct Ended {
+    results: File,
+}
+
+impl Ended {
+    /// Its files: calls `file` with the name of each, its size and its bytes.
+    ///
+    /// # Errors
+    /// If they did not arrive, or `file` fails.
+    pub fn files(&self, file: &mut TakeFile<'_>) -> Result<(), Error> {
+        let mut results = &self.results;
+        let rewound = results.rewind();
+        rewound.map_err(|e| failed(&format!("results cannot be read: {e}")))?;
+        let from = BufReader::with_capacity(1 << 18, results);
+        cpio::read(from, &mut |name, size, bytes| {
+            file(name.trim_start_matches("./"), size, bytes)
+        })
+    }
+}
+
+/// A kernel that ends with this.
+struct Running(Child);
+
+impl Running {
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Its processes are in a group with it.
+        if let Some(group) = Pid::from_raw(self.0.id() as i32) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+impl Machine<'_> {
+    /// Runs it to its end. Setting `stop` from outside ends it early.
+    ///
+    /// # Errors
+    /// If the kernel dies, takes too long, breaks the protocol or is stopped.
+    pub fn run(self, stop: &AtomicBool) -> Result<Ended, Error> {
+        let folder = tempfile::Builder::new().prefix("blklab-").tempdir();
+        let folder = folder.map_err(|e| failed(&format!("no temporary folder: {e}")))?;
+        let results = disk_name(self.disks.len());
+        let archive = folder.path().join("initramfs");
+        self.userland.write(self.kernel, &results, &archive)?;
+        let mut disks = self.disks;
+        disks.push(Disk::kept("results", RESULTS_SECTORS)?);
+        let last = disks.len() - 1;
+        let mut host = Host::new(folder.path(), disks)?;
+        let console = folder.path().join("console");
+        let mut command = command(self.kernel, folder.path(), &console)?;
+        command.arg(format!("mem={}K", self.memory_bytes >> 10));
+        command.args(host.arguments()).args(&self.arguments);
+        let child = command.spawn();
+        let child = child.map_err(|e| failed(&format!("the kernel cannot be run: {e}")))?;
+        let mut running = Running(child);
+        let begun = Instant::now();
+        let ended_early = Cell::new(false);
+        let served = host.serve(&mut || {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::interrupted());
+            }
+            if begun.elapsed() > self.time_limit {
+                let seconds = self.time_limit.as_secs();
+                return Err(failed(&format!(
+                    "the kernel has not ended within {seconds} s"
+                )));
+            }
+            if running.has_ended() {
+                ended_early.set(true);
+                return Err(failed("the kernel has died"));
+            }
+            Ok(())
+        });
+        // A kernel that switched itself off and one that died may look the same here.
+        let served = match served {
+            Err(_) if ended_early.get() && has_results(host.disk(last)) => Ok(()),
+            served => served,
+        };
+        served.map_err(|e| with_last_words(e, &console))?;
+        wait(&mut running).map_err(|e| with_last_words(e, &console))?;
+        if !has_results(host.disk(last)) {
+            return Err(with_last_words(failed("the kernel has died"), &console));
+        }
+        let results = host.disk(last).data().expect("they are kept");
+        let results = results.try_clone();
+        Ok(Ended {
+            results: results.map_err(|e| failed(&format!("results cannot be read: {e}")))?,
+        })
+    }
+}
+
+/// Whether anything was written.
+fn has_results(disk: &Disk) -> bool {
+    let file = disk.data();
+    file.is_some_and(|f| f.metadata().is_ok_and(|m| m.len() > 0))
+}
+
+/// How the kernel calls a disk.
+pub(crate) fn disk_name(i: usize) -> String {
+    let letter = char::from(b'a' + u8::try_from(i).unwrap_or(25).min(25));
+    format!("vd{letter}")
+}
+
+fn command(kernel: &Built, folder: &Path, console: &Path) -> Result<Command, Error> {
+    let output = File::create(console).and_then(|f| Ok((f.try_clone()?, f)));
+    let (output, errors) = output.map_err(|e| {
+        failed(&format!("cannot be written: {e}")).in_file(&console.display().to_string())
+    })?;
+    // It ends with us, whatever ends us.
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(kernel.program());
+    let folder = folder.display();
+    for argument in [
+        format!("initrd={folder}/initramfs"),
+        format!("uml_dir={folder}/"),
+        format!("time-travel-start={}", EPOCH_MS * 1_000_000),
+    ] {
+        command.arg(argument);
+    }
+    command.args([
+        "con=null",
+        "con0=null,fd:1",
+        "con1=null",
+        "ssl=null",
+        "quiet",
+        "norandmaps",
+        "panic=-1",
+        "seccomp=on",
+        "null_blk.nr_devices=0",
+        "loop.max_loop=0",
+    ]);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", "/")
+        // The kernel uses the register that the C library would have for this.
+        .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .process_group(0);
+    Ok(command)
+}
+
+/// Waits for a kernel that has said its last word.
+fn wait(running: &mut Running) -> Result<(), Error> {
+    let begun = Instant::now();
+    while !running.has_ended() {
+        if begun.elapsed() > ENDS_WITHIN {
+            return Err(failed(
+                "the kernel has switched itself off and does not end",
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// The error with the last lines of the console.
+fn with_last_words(e: Error, console: &Path) -> Error {
+    if e.kind == ErrorKind::Interrupted {
+        return e;
+    }
+    let text = last_bytes(console).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    if lines.is_empty() {
+        return e;
+    }
+    let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join(" | ");
+    let kind = e.kind;
+    Error::new(format!("{}; its last words: {last}", e.what)).of_kind(kind)
+}
+
+fn last_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    const BYTES: u64 = 4096;
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(len.saturating_sub(BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn failed(what: &str) -> Error {
+    Error::new(what).of_kind(ErrorKind::TargetFailed)
+}
