@@ -8,7 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 /// Options whose files are only read.
-const READ: [&str; 5] = ["context", "stack", "results", "disk", "filename"];
+const READ: [&str; 6] = [
+    "context",
+    "stack",
+    "results",
+    "disk",
+    "filename",
+    "kernel-source",
+];
 
 /// A command that must be refused, with the option that writes; `@` is the name of a file that
 /// must not be replaced.

@@ -147,6 +147,12 @@ pub(super) fn script(
         link(&mut s, name, &own);
     }
     for (file, text) in settings(e, catalogue)? {
+        if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
+            // More than the device's is the device's; newer kernels refuse it.
+            let most = format!("$(cat {queue}/discard_max_hw_bytes)");
+            let _ = writeln!(s, "[ '{text}' -ge \"{most}\" ] || put {file} '{text}'");
+            continue;
+        }
         let _ = writeln!(s, "put {file} '{text}'");
     }
     s.push_str("sync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
