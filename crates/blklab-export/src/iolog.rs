@@ -12,12 +12,16 @@ use std::io::{self, Write};
 /// Devices that are written; a trace with more is none of a machine.
 const DEVICES_MAX: usize = 4096;
 
+/// `off_t` is signed.
+const OFFSET_MAX: u64 = i64::MAX as u64;
+
 /// Writes what was asked for (Q) as version 3 of fio's iolog, times from the first I/O
 /// on.
 ///
 /// A device is called by the name that the trace has for it, else `/dev/block/MAJOR:MINOR`.
 /// Bios that another device of the trace passed on (md, dm: A) are left out, since
-/// replaying the upper one makes them anew; commands passed through are left out, too.
+/// replaying the upper one makes them anew; commands passed through are left out, too, and
+/// so is what lies beyond the offsets that a file can have.
 pub struct IologExport<W: Write> {
     log: IologWriter<W>,
     names: BTreeMap<Dev, String>,
@@ -81,7 +85,9 @@ impl<W: Write> IologExport<W> {
             }
             self.queued_to.push(event.dev);
         }
-        let Some(op) = op(event) else { return Ok(()) };
+        let Some((op, offset)) = asked(event) else {
+            return Ok(());
+        };
         let first = *self.first.get_or_insert(event.time);
         let us = self.offset_us + event.time.since(first).ns() / 1000;
         self.last_us = self.last_us.max(us);
@@ -94,14 +100,24 @@ impl<W: Write> IologExport<W> {
             self.log.open(us, &file)?;
             self.opened.insert(event.dev, file);
         }
-        let offset = event.sector.saturating_mul(SECTOR_BYTES);
         let file = &self.opened[&event.dev];
         self.log
             .transfer(us, file, op, offset, u64::from(event.bytes))
     }
 }
 
-/// What fio would do for a bio; none if it has nothing of the kind.
+/// What fio would do for a bio, and where; none if it has nothing of the kind.
+fn asked(event: &Event) -> Option<(IoOp, u64)> {
+    let op = op(event)?;
+    // Flushes are of the whole device, whatever sector the kernel gives them.
+    if event.bytes == 0 {
+        return Some((op, 0));
+    }
+    let offset = event.sector.checked_mul(SECTOR_BYTES)?;
+    let end = offset.checked_add(u64::from(event.bytes))?;
+    (end <= OFFSET_MAX).then_some((op, offset))
+}
+
 fn op(event: &Event) -> Option<IoOp> {
     match event.rwbs.op()? {
         Op::Flush => Some(IoOp::Sync),

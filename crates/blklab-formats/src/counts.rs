@@ -3,6 +3,9 @@
 
 use blklab_types::{Time, visible};
 
+/// More than this no trace lacks, whatever a file says: sums of some counts stay numbers.
+pub(crate) const COUNT_MAX: u64 = 1 << 60;
+
 /// Counts of one reading. Everything that did not become an item of the
 /// stream is in here; all zero but the first six means a flawless trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -159,7 +162,7 @@ impl ReadCounts {
             &mut self.skipped_bytes,
         ];
         for (own, count) in own.into_iter().zip(counts) {
-            *own = own.saturating_add(count);
+            *own = own.saturating_add(count).min(COUNT_MAX);
         }
         self.truncated |= truncated > 0;
         self.unsaid |= unsaid > 0;

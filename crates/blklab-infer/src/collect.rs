@@ -44,11 +44,16 @@ struct Bios {
     plugs: Plugs,
     nr_bios: usize,
     devices: BTreeMap<Dev, u64>,
-    /// Q events without a direction, and commands passed through.
+    /// Q events without a direction, beyond the end of any device, and commands passed
+    /// through.
     without_direction: u64,
+    beyond: u64,
     passed_through: u64,
     commands: Vec<(Dev, Command)>,
 }
+
+/// Sectors that a device can have: `loff_t` counts its bytes.
+const SECTORS_MAX: u64 = 1 << 54;
 
 impl Bios {
     fn place(&mut self, pid: Pid) -> usize {
@@ -85,6 +90,11 @@ impl Bios {
                 return;
             }
         };
+        // A file's offset could not say where they are.
+        if op != Op::Flush && e.end_sector() > SECTORS_MAX {
+            self.beyond += 1;
+            return;
+        }
         if self.nr_bios >= BIOS_MAX {
             self.nr_bios += 1;
             return;
@@ -343,6 +353,9 @@ fn why_none(seen: Actions, bios: &Bios) -> String {
             bios.passed_through
         );
     }
+    if bios.beyond > 0 {
+        return "nothing to repeat: all bios are beyond the end of any device".to_owned();
+    }
     if seen == Actions::NONE {
         return "nothing to repeat: no events".to_owned();
     }
@@ -365,6 +378,12 @@ fn notes(bios: &Bios, devices: &[(Dev, u64)], dev: Dev, shows_plugs: bool) -> Ve
         notes.push(format!(
             "{} bios without direction or length are left out",
             bios.without_direction
+        ));
+    }
+    if bios.beyond > 0 {
+        notes.push(format!(
+            "{} bios beyond the end of any device are left out",
+            bios.beyond
         ));
     }
     let others: BTreeSet<Dev> = devices.iter().map(|d| d.0).filter(|d| *d != dev).collect();

@@ -47,7 +47,7 @@ pub fn page(report: &Report) -> io::Result<String> {
          <meta name=\"color-scheme\" content=\"light dark\">\
          <link rel=\"icon\" href=\"data:,\">\
          <title>{title}</title><style>{STYLE}</style></head>\n<body>\
-         <a class=\"skip\" href=\"#main\">to the answer</a>\n{body}\
+         <a class=\"skip\" href=\"#main\">to the answer</a>\n{body}</main>\
          <footer>blklab {version}: a laboratory for Linux block-I/O latency</footer>\
          <script type=\"text/plain\" id=\"data\">{data}</script>\n\
          <script>{SCRIPT}</script></body></html>\n",

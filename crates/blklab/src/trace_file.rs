@@ -11,8 +11,9 @@ use blklab_trace::{Event, KernelEvent, TraceHeader, TraceSink};
 pub use blklab_export::{Rows, SheetFormat};
 pub use blklab_formats::blktrace::COMPRESSED;
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
-use blklab_types::{Pid, Time};
+use blklab_types::{Pid, Time, visible};
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,15 @@ impl TraceFormat {
         let end = path.extension().and_then(|e| e.to_str());
         let known = ENDS.iter().find(|(known, _)| end == Some(*known));
         known.map_or(TraceFormat::Blktrace, |(_, format)| *format)
+    }
+
+    /// A message or a name as a file of this format can hold it: lines of text would be cut
+    /// by a line feed of theirs.
+    fn held(self, text: &str) -> Cow<'_, str> {
+        match self {
+            TraceFormat::Blkparse => visible(text),
+            _ => Cow::Borrowed(text),
+        }
     }
 
     /// Whether it has a place for events of other parts of the kernel.
@@ -335,7 +345,7 @@ impl TraceSink for TraceOut {
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.out.message(event, text);
+        self.out.message(event, &self.format.held(text));
     }
 
     fn kernel_event(&mut self, event: &KernelEvent) {
@@ -347,7 +357,7 @@ impl TraceSink for TraceOut {
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.out.process(time, pid, comm);
+        self.out.process(time, pid, &self.format.held(comm));
     }
 
     fn new_recording(&mut self) {

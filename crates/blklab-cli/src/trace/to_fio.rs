@@ -144,6 +144,12 @@ fn exact(a: &ToFioArgs, trace: &Summary, disk: &str) -> Result<ExactJob> {
     let path = a.output.as_deref().unwrap_or(Path::new("job.fio"));
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let exact = exact_job(&trace.recorded, disk, &stem);
+    if exact.logs.is_empty() {
+        bail!(
+            "{}: no data are read or written, which fio could replay",
+            a.file.display()
+        );
+    }
     for (name, _) in &exact.logs {
         let log = path.with_file_name(name);
         let ours = is_replaceable(&log);

@@ -7,6 +7,7 @@ use super::{
     CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES, CHUNK_MARK, END_BYTES, END_MARK, HEADER_BYTES_MAX, MAGIC,
     PREFIX_BYTES, VERSION,
 };
+use crate::counts::COUNT_MAX;
 use crate::input::Input;
 use crate::plausible;
 use crate::{FormatError, ReadCounts};
@@ -252,7 +253,7 @@ impl<R: Read> CompactReader<R> {
         let c = &mut self.counts;
         let nr_read = c.events + c.messages + c.processes + c.new_recordings + self.nr_lacks;
         let missing = nr_records.saturating_sub(nr_read);
-        c.missing = missing.saturating_add(self.missing_before);
+        c.missing = missing.saturating_add(self.missing_before).min(COUNT_MAX);
         let rest = self.input.fill(1)?.len();
         if rest > 0 {
             self.counts.damaged += 1;

@@ -31,6 +31,15 @@ pub fn exact_job(recorded: &Recorded, disk: &str, stem: &str) -> ExactJob {
     let all = recorded.processes.iter().flat_map(|p| &p.bios);
     let begin_ns = all.map(|b| b.at.ns()).min().unwrap_or(0);
     for (i, p) in recorded.processes.iter().enumerate() {
+        let has_data = |b: &Bio| matches!(b.op, Op::Read | Op::Write);
+        if !p.bios.iter().any(has_data) {
+            let _ = write!(
+                out.job,
+                "\n; process {} is left out: it neither reads nor writes, and fio replays no such log\n",
+                p.pid
+            );
+            continue;
+        }
         // A process may be there twice, as before and after a restart.
         let name = format!("{stem}-{}-{}", i + 1, p.pid);
         let log = format!("{name}.iolog");
@@ -66,7 +75,7 @@ fn log(p: &Process, disk: &str, begin_ns: u64) -> io::Result<Vec<u8>> {
         let (offset, length) = match b.op {
             Op::Flush => (0, 0),
             _ => (
-                b.sector.saturating_mul(SECTOR_BYTES),
+                b.sector * SECTOR_BYTES,
                 u64::from(b.nr_sectors) * SECTOR_BYTES,
             ),
         };
