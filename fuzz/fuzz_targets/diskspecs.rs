@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! See `exercise/disks.rs`.
 #![no_main]
 
-#[path = "../exercise/disks.rs"]
-#[allow(dead_code)]
-mod disks;
+use blklab_exercise::fuzzer;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    disks::diskspecs(data);
-});
+libfuzzer_sys::fuzz_target!(init: fuzzer::begin("diskspecs"), |data: &[u8]| fuzzer::feed(data));

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! See `exercise/runs.rs`.
 #![no_main]
 
-#[path = "../exercise/runs.rs"]
-mod runs;
+use blklab_exercise::fuzzer;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    runs::run_twice(data);
-});
+libfuzzer_sys::fuzz_target!(init: fuzzer::begin("run"), |data: &[u8]| fuzzer::feed(data));

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! See `exercise/traces.rs`.
 #![no_main]
 
-#[path = "../exercise/traces.rs"]
-#[allow(dead_code)]
-mod traces;
+use blklab_exercise::fuzzer;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| traces::trace(data));
+libfuzzer_sys::fuzz_target!(init: fuzzer::begin("trace"), |data: &[u8]| fuzzer::feed(data));

@@ -7,7 +7,6 @@ mod beside;
 mod btt;
 mod excerpts;
 mod findings;
-mod fuzz;
 mod kinds;
 mod legacy;
 mod limits;

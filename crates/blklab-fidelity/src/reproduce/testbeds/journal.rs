@@ -88,6 +88,12 @@ impl Journal {
         })
     }
 
+    /// Runs that are done, and what each gave by what was measured.
+    pub fn done(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, f64>)> {
+        let all = self.done.iter();
+        all.map(|(run, done)| (run.as_str(), &done.values))
+    }
+
     /// What a run gave that is done and was asked for these measures.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes of any content as a trace: reader, lives, findings, statistics, their
 //! texts, and every writer. Nothing may panic, and the compact form must hold what
-//! was read. Shared by the fuzz targets and by the test that replays what they
-//! found.
+//! was read.
 
+use crate::Target;
+use crate::corpus::{self, Seed, samples};
 use blklab_analysis::collect::StatsCollector;
 use blklab_analysis::findings::slow::{Lives, Which};
 use blklab_analysis::findings::{ALL, Context, Detector, Reading, Search};
@@ -16,9 +17,71 @@ use blklab_formats::{FORMATS, Format, FormatError, TraceFile};
 use blklab_trace::{DigestSink, NullSink, TraceHeader, TraceSource};
 use std::io::{Cursor, sink};
 
+pub(crate) const TRACE: Target = Target {
+    name: "trace",
+    feed: trace,
+    samples: traces,
+};
+
+pub(crate) const CTF: Target = Target {
+    name: "ctf",
+    feed: ctf,
+    samples: channels,
+};
+
+pub(crate) const COMPACT: Target = Target {
+    name: "compact",
+    feed: compact,
+    samples: corpus::none,
+};
+
+/// Traces that the project carries, of every format; what is none is refused.
+pub(crate) fn traces() -> Vec<Seed> {
+    let ends = [
+        ".txt",
+        ".trace",
+        ".csv",
+        ".log",
+        ".iolog",
+        ".bin",
+        ".blktrace.0",
+        ".blktrace.1",
+        ".vscsi",
+    ];
+    let folders = [
+        "blkparse",
+        "ftrace",
+        "lttng",
+        "rows",
+        "snoop",
+        "vscsi",
+        "fio/replay",
+    ];
+    let folders = folders.map(|name| format!("testdata/{name}"));
+    let mut all = samples(&folders.each_ref().map(String::as_str), &ends);
+    for packed in samples(&["testdata/tracedat"], &[".dat.zst"]) {
+        let bytes = zstd::decode_all(&packed.bytes[..]).unwrap_or_default();
+        all.push(Seed { bytes, ..packed });
+    }
+    all
+}
+
+/// Files of packets behind the metadata, and alone.
+fn channels() -> Vec<Seed> {
+    let folder = "testdata/ctf/le-large/kernel";
+    let alone = samples(&[folder], &["channel0_0", "channel0_1"]);
+    let behind = |seed: &Seed| {
+        let (_, file) = seed.name.split_once("kernel_").expect("it lies there");
+        let paths = ["metadata", file].map(|name| format!("{folder}/{name}"));
+        Seed::joined(&format!("both-{file}"), &paths)
+    };
+    let both: Vec<Seed> = alone.iter().map(behind).collect();
+    [alone, both].concat()
+}
+
 /// A trace of whatever format is recognised, with lines of others among its own. Behind a
 /// first line that names a format, bytes that are read as that, whatever they look like.
-pub(crate) fn trace(data: &[u8]) {
+pub(crate) fn open(data: &[u8]) -> Option<TraceFile> {
     let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
     let (name, bytes) = data.split_at(end);
     let named = FORMATS.iter().find(|f| f.name.as_bytes() == name);
@@ -26,13 +89,18 @@ pub(crate) fn trace(data: &[u8]) {
         Some(format) => of_format(format, bytes.get(1..).unwrap_or_default()),
         None => TraceFile::from_reader(Cursor::new(data.to_vec()), "fuzz"),
     };
-    if let Ok(file) = read {
-        through_everything(file);
-    }
+    read.ok()
+}
+
+fn trace(data: &[u8]) -> Option<u64> {
+    through_everything(open(data)?)
 }
 
 /// Bytes as a trace of every format.
-pub(crate) fn every_format(data: &[u8]) {
+///
+/// # Panics
+/// If something is wrong with what is read.
+pub fn every_format(data: &[u8]) {
     for format in FORMATS {
         if let Ok(file) = of_format(format, data) {
             through_everything(file);
@@ -46,26 +114,26 @@ fn of_format(format: &'static Format, bytes: &[u8]) -> Result<TraceFile, FormatE
 
 /// A folder of LTTng: metadata, a NUL, and the bytes of a file; and all of it as a file beside
 /// sound metadata.
-pub(crate) fn ctf(data: &[u8]) {
-    const SOUND: &[u8] = include_bytes!("../../testdata/ctf/le-large/kernel/metadata");
+fn ctf(data: &[u8]) -> Option<u64> {
+    const SOUND: &[u8] = include_bytes!("../../../testdata/ctf/le-large/kernel/metadata");
     let end = data.iter().position(|b| *b == 0).unwrap_or(data.len());
     let (metadata, file) = data.split_at(end);
     let file = file.get(1..).unwrap_or_default();
-    for (metadata, file) in [(metadata, file), (SOUND, data)] {
-        if let Ok(reader) = CtfReader::of_bytes(metadata, vec![file.to_vec()], "fuzz") {
-            through_everything(reader);
-        }
-    }
+    let ways = [(metadata, file), (SOUND, data)].map(|(metadata, file)| {
+        let reader = CtfReader::of_bytes(metadata, vec![file.to_vec()], "fuzz");
+        through_everything(reader.ok()?)
+    });
+    ways[0].or(ways[1])
 }
 
 /// The compact form: the bytes as a file, and as the payload of a chunk whose
 /// checksum matches, since that of an edited one does not.
-pub(crate) fn compact(data: &[u8]) {
-    for file in [data, &chunk(data)] {
-        if let Ok(reader) = CompactReader::new(file, "fuzz") {
-            through_everything(reader);
-        }
-    }
+fn compact(data: &[u8]) -> Option<u64> {
+    let ways = [data, &chunk(data)].map(|file| {
+        let reader = CompactReader::new(file, "fuzz");
+        through_everything(reader.ok()?)
+    });
+    ways[0].or(ways[1])
 }
 
 /// A file of one chunk with this payload, see `docs/trace-format.md`.
@@ -95,7 +163,8 @@ fn search() -> Search {
     Search::with(detectors, Context::default())
 }
 
-fn through_everything(mut source: impl TraceSource<Error = FormatError>) {
+/// What was read, if there was an event.
+fn through_everything(mut source: impl TraceSource<Error = FormatError>) -> Option<u64> {
     let mut stats = StatsCollector::new();
     let mut findings = search();
     let mut text = BlkparseWriter::new(sink(), BlkparseOptions::default());
@@ -130,4 +199,6 @@ fn through_everything(mut source: impl TraceSource<Error = FormatError>) {
         "the copy differs"
     );
     assert_eq!(copy.digest.nr_events(), digest.digest.nr_events());
+    let nr_events = copy.digest.nr_events();
+    (nr_events > 0).then(|| copy.digest.value())
 }

@@ -1,21 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A small experiment made of any bytes, run twice: the models keep their own
 //! assertions, every job ends with all its I/Os done or failed, and both runs give
-//! the same events. Write-back that is under way when the last job ends is not waited for. Shared
-//! by the fuzz target and by the test that runs some of fixed seeds.
+//! the same events. Write-back that is under way when the last job ends is not waited for.
 
-mod experiment;
+use crate::Target;
+use crate::check::one_line;
+use crate::corpus::{Seed, samples};
+use crate::tape::Tape;
 
 use blklab::experiment::Source;
 use blklab::matrix::{self, Overrides};
 use blklab::run::{RunOptions, run};
 use blklab::targets::{Planner, Sim};
 
-/// Says how many events a run has, if the experiment can be.
-pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
+pub(crate) const TARGET: Target = Target {
+    name: "run",
+    feed: |data| run_twice(data).map(|ran| ran.digest),
+    samples: any_bytes,
+};
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Ran {
+    /// Events of its trace.
+    pub events: u64,
+    /// Their digest.
+    pub digest: u64,
+}
+
+/// Any bytes are an experiment; so many are used of them, or fewer.
+const USED: usize = 96;
+
+fn any_bytes() -> Vec<Seed> {
+    let parts = |seed: Seed| {
+        let parts = seed.bytes.chunks(USED).take(8).enumerate();
+        let part = |(i, bytes): (usize, &[u8])| Seed {
+            name: format!("{}-{i}", seed.name),
+            bytes: bytes.to_vec(),
+        };
+        parts.map(part).collect::<Vec<_>>()
+    };
+    let all = samples(&["testdata/blkparse"], &[".blktrace.0", ".blktrace.1"]);
+    all.into_iter().flat_map(parts).collect()
+}
+
+/// Runs it, if the experiment can be.
+///
+/// # Panics
+/// If something is wrong with a model.
+pub fn run_twice(data: &[u8]) -> Option<Ran> {
     let planner = Planner::new(Sim::default());
     let catalogue = planner.catalogue();
-    let text = experiment::Tape::new(data).experiment(catalogue);
+    let text = Tape::new(data).experiment(catalogue);
     let overrides = Overrides {
         repeat: 1,
         ..Overrides::default()
@@ -50,11 +86,8 @@ pub(crate) fn run_twice(data: &[u8]) -> Option<u64> {
     };
     let first = once();
     assert_eq!(first, once(), "two runs of {text}");
-    Some(first.0.nr_events())
-}
-
-/// What is refused is said in one line.
-fn one_line(refused: &dyn std::fmt::Display) {
-    let refused = refused.to_string();
-    assert_eq!(refused.lines().count(), 1, "one line: {refused}");
+    Some(Ran {
+        events: first.0.nr_events(),
+        digest: first.0.value(),
+    })
 }
