@@ -10,7 +10,7 @@ use crate::corpus::root;
 use blklab::findings::Context;
 use blklab::scheduler::Schedulers;
 use blklab::to_fio::{read, shown_stack};
-use blklab::trace_file::TraceFile;
+use blklab::trace::TraceFile;
 use blklab::why::{context_at, line, why};
 use std::path::Path;
 

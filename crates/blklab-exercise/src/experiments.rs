@@ -98,27 +98,26 @@ fn feed(data: &[u8]) -> Option<u64> {
             return None;
         }
     };
-    let catalogue = catalogue();
     if !lines.is_empty() {
         with_options(&e, lines);
     }
-    if let Err(e) = e.check(&catalogue) {
+    if let Err(e) = e.check(&catalogue()) {
         one_line(&e);
         return None;
     }
-    let Ok(written) = e.to_toml("job.fio", &catalogue) else {
+    let Ok(written) = e.to_toml("job.fio", &catalogue()) else {
         // A number that TOML does not have.
         return None;
     };
     let again = read(Source::Toml, &written).expect("what was written is an experiment");
-    again.check(&catalogue).expect("and a possible one");
+    again.check(&catalogue()).expect("and a possible one");
     assert_eq!(
-        again.to_toml("job.fio", &catalogue).expect("still TOML"),
+        again.to_toml("job.fio", &catalogue()).expect("still TOML"),
         written
     );
     assert_eq!(
-        format!("{:?}", again.queue_facts(&catalogue).ok()),
-        format!("{:?}", e.queue_facts(&catalogue).ok())
+        format!("{:?}", again.queue_facts(&catalogue()).ok()),
+        format!("{:?}", e.queue_facts(&catalogue()).ok())
     );
     if let (Workload::Processes(a), Workload::Processes(b)) = (&e.workload, &again.workload) {
         assert_eq!(a, b);

@@ -7,7 +7,7 @@ use crate::check::fingerprint;
 use crate::traces::{open, traces};
 use crate::well_formed::html;
 use blklab::findings::Context;
-use blklab::trace_file::TraceFile;
+use blklab::trace::TraceFile;
 use blklab::why::reading;
 use blklab_report::member::{Asked, of_trace};
 use blklab_report::{Report, html as written};

@@ -7,9 +7,7 @@ use crate::check::{fingerprint, one_line};
 use crate::corpus;
 use crate::well_formed::html;
 use blklab::compare::{Options, Recordings, compare};
-use blklab::experiment::Catalogue;
 use blklab::run_directory::RunDir;
-use blklab::targets::catalogue;
 use blklab::why::{context_of, why};
 use blklab_report::member::{Asked, of_run};
 use blklab_report::{Report, html as written};
@@ -36,22 +34,23 @@ fn feed(data: &[u8]) -> Option<u64> {
         let Some(part) = part else { continue };
         std::fs::write(dir.join(name), part).expect("it can be written");
     }
-    let catalogue = catalogue();
-    let run = RunDir::open(dir, &catalogue);
+    let run = RunDir::open(dir, &blklab::targets::catalogue());
     let run = run.inspect_err(|e| one_line(e)).ok()?;
-    for told in [shown(&run, &catalogue), compared(dir, &catalogue)] {
+    for told in [shown(&run), compared(dir)] {
         if let Err(e) = told {
             one_line(&e);
         }
     }
     Some(fingerprint(&(
         &run.record,
-        run.experiment.to_toml("job.fio", &catalogue).ok(),
+        run.experiment
+            .to_toml("job.fio", &blklab::targets::catalogue())
+            .ok(),
     )))
 }
 
-fn shown(run: &RunDir, catalogue: &Catalogue) -> Result<(), Error> {
-    let context = context_of(&run.experiment, catalogue)?;
+fn shown(run: &RunDir) -> Result<(), Error> {
+    let context = context_of(&run.experiment, &blklab::targets::catalogue())?;
     if let Err(e) = why(&mut run.events()?, context.clone()) {
         one_line(&e);
     }
@@ -68,10 +67,10 @@ fn shown(run: &RunDir, catalogue: &Catalogue) -> Result<(), Error> {
 }
 
 /// With itself nothing differs.
-fn compared(dir: &Path, catalogue: &Catalogue) -> Result<(), Error> {
+fn compared(dir: &Path) -> Result<(), Error> {
     let paths = [dir.to_path_buf(), dir.to_path_buf()];
     let options = Options::new(&paths, false, &[])?;
-    let sides = Recordings::find(&paths, catalogue)?.read(&options, || {})?;
+    let sides = Recordings::find(&paths, &blklab::targets::catalogue())?.read(&options, || {})?;
     let comparison = compare(&sides[0], &sides[1], &options)?;
     serde_json::to_string(&comparison).expect("plain data have a JSON form");
     assert!(comparison.settings.is_empty(), "settings of one run differ");
