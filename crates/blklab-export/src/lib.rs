@@ -7,12 +7,15 @@
 //! | Perfetto | tracks of processes, scheduler, hardware queues and slots of the device, with flows and counters | [`PerfettoWriter`] |
 //! | fio's iolog, version 3 | what was asked for, and when | [`IologExport`] |
 //!
-//! Parquet needs the feature `parquet`, and brings some thirty packages.
+//! Parquet needs the feature `parquet`, and brings some thirty packages. The feature `arrow` gives the
+//! same tables to programs as batches of columns, without a file (`Batches`).
 //!
 //! Writers are [`TraceSink`](blklab_trace::TraceSink)s that keep their first error and
 //! report it from `finish`. Memory is bound by the I/O in flight, and by the rows of
 //! one group of Parquet.
 
+#[cfg(feature = "arrow")]
+mod batches;
 mod columns;
 mod iolog;
 #[cfg(feature = "parquet")]
@@ -23,6 +26,8 @@ mod rows;
 mod sheet;
 mod table;
 
+#[cfg(feature = "arrow")]
+pub use batches::Batches;
 pub use columns::{Column, Kind};
 pub use iolog::IologExport;
 pub use perfetto::PerfettoWriter;

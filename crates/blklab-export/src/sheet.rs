@@ -18,6 +18,12 @@ pub enum SheetFormat {
     Parquet,
 }
 
+/// Takes the rows of a table, one after another.
+pub(crate) trait TakesRows {
+    /// All rows have the same columns.
+    fn row<R>(&mut self, columns: &[Column<R>], row: &R) -> io::Result<()>;
+}
+
 /// A table that is being written.
 pub(crate) enum Sheet<W: Write> {
     Csv(Box<csv::Writer<W>>, String),
@@ -48,7 +54,17 @@ impl<W: Write + Send> Sheet<W> {
         }
     }
 
-    pub(crate) fn row<R>(&mut self, columns: &[Column<R>], row: &R) -> io::Result<()> {
+    pub(crate) fn finish(self) -> io::Result<W> {
+        match self {
+            Sheet::Csv(csv, _) => csv.into_inner().map_err(csv::IntoInnerError::into_error),
+            #[cfg(feature = "parquet")]
+            Sheet::Parquet(groups) => groups.finish(),
+        }
+    }
+}
+
+impl<W: Write + Send> TakesRows for Sheet<W> {
+    fn row<R>(&mut self, columns: &[Column<R>], row: &R) -> io::Result<()> {
         match self {
             Sheet::Csv(csv, text) => {
                 for column in columns {
@@ -59,14 +75,6 @@ impl<W: Write + Send> Sheet<W> {
             }
             #[cfg(feature = "parquet")]
             Sheet::Parquet(groups) => groups.row(columns, row),
-        }
-    }
-
-    pub(crate) fn finish(self) -> io::Result<W> {
-        match self {
-            Sheet::Csv(csv, _) => csv.into_inner().map_err(csv::IntoInnerError::into_error),
-            #[cfg(feature = "parquet")]
-            Sheet::Parquet(groups) => groups.finish(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::columns::Column;
 use crate::people::People;
 use crate::rows::{BIO_COLUMNS, BioRow, EVENT_COLUMNS, EventRow, IO_COLUMNS, IoRow};
-use crate::sheet::{Sheet, SheetFormat};
+use crate::sheet::{Sheet, SheetFormat, TakesRows};
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
 use blklab_formats::FormatError;
 use blklab_trace::{Event, TraceSink};
@@ -49,15 +49,18 @@ pub(crate) fn is_title(head: &[u8]) -> bool {
 ///
 /// Events are rows in the order of the trace; I/Os and bios are rows when they end,
 /// and those without an end come last.
-pub struct TableWriter<W: Write> {
+pub struct TableWriter<W: Write>(pub(crate) ToRows<Sheet<W>>);
+
+/// A trace on its way into rows.
+pub(crate) struct ToRows<S> {
     rows: Rows,
-    tracker: Lifecycles<Table<W>>,
+    tracker: Lifecycles<Table<S>>,
 }
 
 /// The table, where rows go.
-struct Table<W: Write> {
+struct Table<S> {
     rows: Rows,
-    sheet: Option<Sheet<W>>,
+    sheet: Option<S>,
     error: Option<io::Error>,
     people: People,
     recording: u64,
@@ -78,18 +81,7 @@ impl<W: Write + Send> TableWriter<W> {
             Rows::Ios => Sheet::new(format, &IO_COLUMNS, inner),
             Rows::Bios => Sheet::new(format, &BIO_COLUMNS, inner),
         };
-        Ok(TableWriter {
-            rows,
-            tracker: Lifecycles::new(Table {
-                rows,
-                sheet: Some(sheet.map_err(failed)?),
-                error: None,
-                people: People::default(),
-                recording: 1,
-                nr_events: 0,
-                queued: None,
-            }),
-        })
+        Ok(TableWriter(ToRows::new(rows, sheet.map_err(failed)?)))
     }
 
     /// Writes the rest and returns what was written to.
@@ -97,25 +89,47 @@ impl<W: Write + Send> TableWriter<W> {
     /// # Errors
     /// The first error since the start.
     pub fn finish(self) -> Result<W, FormatError> {
-        let (table, _) = self.tracker.finish();
-        if let Some(e) = table.error {
-            return Err(failed(e));
-        }
-        let sheet = table.sheet.expect("a table without an error has its sheet");
-        let mut inner = sheet.finish().map_err(failed)?;
+        let mut inner = self.0.finish()?.finish().map_err(failed)?;
         inner.flush().map_err(failed)?;
         Ok(inner)
     }
 }
 
-fn failed(source: io::Error) -> FormatError {
+impl<S: TakesRows> ToRows<S> {
+    pub(crate) fn new(rows: Rows, sheet: S) -> ToRows<S> {
+        ToRows {
+            rows,
+            tracker: Lifecycles::new(Table {
+                rows,
+                sheet: Some(sheet),
+                error: None,
+                people: People::default(),
+                recording: 1,
+                nr_events: 0,
+                queued: None,
+            }),
+        }
+    }
+
+    /// Gives the rows of what has not ended, and what took all of them; else the first
+    /// error.
+    pub(crate) fn finish(self) -> Result<S, FormatError> {
+        let (table, _) = self.tracker.finish();
+        match table.error {
+            Some(e) => Err(failed(e)),
+            None => Ok(table.sheet.expect("a table without an error has its sheet")),
+        }
+    }
+}
+
+pub(crate) fn failed(source: io::Error) -> FormatError {
     FormatError::Io {
         doing: "write a table".into(),
         source,
     }
 }
 
-impl<W: Write + Send> Table<W> {
+impl<S: TakesRows> Table<S> {
     fn event(&mut self, event: &Event, text: Option<&str>) {
         self.nr_events += 1;
         let row = EventRow {
@@ -139,7 +153,7 @@ impl<W: Write + Send> Table<W> {
     }
 }
 
-impl<W: Write + Send> LifeSink for Table<W> {
+impl<S: TakesRows> LifeSink for Table<S> {
     fn bio(&mut self, bio: &BioLife) {
         match self.rows {
             Rows::Events => {}
@@ -170,7 +184,7 @@ impl<W: Write + Send> LifeSink for Table<W> {
     }
 }
 
-impl<W: Write> Table<W> {
+impl<S> Table<S> {
     /// Notes when the first bio of a request was queued.
     fn queued_in(&mut self, bio: &BioLife) {
         let Some(number) = bio.request else { return };
@@ -181,7 +195,7 @@ impl<W: Write> Table<W> {
     }
 }
 
-impl<W: Write + Send> TraceSink for TableWriter<W> {
+impl<S: TakesRows> TraceSink for ToRows<S> {
     fn event(&mut self, event: &Event) {
         match self.rows {
             Rows::Events => self.tracker.sink().event(event, None),
@@ -208,3 +222,34 @@ impl<W: Write + Send> TraceSink for TableWriter<W> {
         self.tracker.sink().recording += 1;
     }
 }
+
+/// The trace goes to what makes rows of it.
+macro_rules! passes_on {
+    ($($what:tt)*) => {
+        $($what)* {
+            fn event(&mut self, event: &blklab_trace::Event) {
+                self.0.event(event);
+            }
+
+            fn message(&mut self, event: &blklab_trace::Event, text: &str) {
+                self.0.message(event, text);
+            }
+
+            fn wants_messages(&self) -> bool {
+                self.0.wants_messages()
+            }
+
+            fn process(&mut self, time: blklab_types::Time, pid: blklab_types::Pid, comm: &str) {
+                self.0.process(time, pid, comm);
+            }
+
+            fn new_recording(&mut self) {
+                self.0.new_recording();
+            }
+        }
+    };
+}
+#[cfg(feature = "arrow")]
+pub(crate) use passes_on;
+
+passes_on!(impl<W: Write + Send> TraceSink for TableWriter<W>);

@@ -9,7 +9,7 @@
 //!                              Host: clock and Disks
 //! ```
 //!
-//! [`build`] makes a User Mode Linux of a kernel's source and keeps it in a [`Cache`].
+//! [`build()`] makes a User Mode Linux of a kernel's source and keeps it in a [`Cache`].
 //! A [`Machine`] runs it once, with a [`Userland`] that does something, while a [`Host`]
 //! keeps its clock and serves its [`Disk`]s. [`Kernel`] makes a machine of a plan.
 

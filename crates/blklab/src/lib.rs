@@ -50,6 +50,7 @@
 //! | run every combination of some settings, on all cores | [`matrix`], [`parallel`] |
 //! | read single numbers; get all of them as CSV or fio's JSON | [`metric`], [`csv_table`], [`report`] |
 //! | read a trace, of a kernel too | [`trace`], [`analysis`] |
+//! | have its events or I/Os as columns (feature `arrow`) | `tables` |
 //! | ask what went wrong in it | [`why`], [`findings`] |
 //! | know what each request of a trace waited for | [`explain`] |
 //! | ask what a change would have made of it | [`whatif`] |
@@ -102,6 +103,8 @@ pub mod same;
 pub mod scheduler;
 pub mod statistics;
 pub mod summary;
+#[cfg(feature = "arrow")]
+pub mod tables;
 pub mod targets;
 pub mod to_fio;
 mod trace_copy;

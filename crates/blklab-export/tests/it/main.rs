@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is written is read back by the readers of others.
 
-use blklab_export::{IologExport, Rows, SheetFormat, TableWriter, is_written_here};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use blklab_export::{Batches, IologExport, Rows, SheetFormat, TableWriter, is_written_here};
 use blklab_formats::TraceFile;
 use blklab_formats::blkparse::BlkparseReader;
 use blklab_trace::{TraceHeader, TraceSink, TraceSource as _};
@@ -203,4 +206,64 @@ fn only_what_was_written_here_may_be_replaced() {
     }
     check(b"recording,number\n1,2\n", false);
     check(b"to do\n", false);
+}
+
+/// Rows of batches, each value as CSV shows it.
+fn batch_rows(rows: Rows, most: usize) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    let mut sizes = Vec::new();
+    let most = std::num::NonZeroUsize::new(most).expect("a batch has rows");
+    let mut batches = Batches::new(rows, most, |batch: RecordBatch| {
+        sizes.push(batch.num_rows());
+        let titles = batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.name().clone())
+            .collect::<Vec<_>>();
+        assert_eq!(titles, rows.titles());
+        all.extend((0..batch.num_rows()).map(|row| {
+            let shown = |column: &std::sync::Arc<dyn Array>| match column {
+                column if column.is_null(row) => String::new(),
+                column => match column.as_primitive_opt::<Int64Type>() {
+                    Some(numbers) => numbers.value(row).to_string(),
+                    None => column.as_string::<i32>().value(row).to_owned(),
+                },
+            };
+            batch.columns().iter().map(shown).collect::<Vec<_>>()
+        }));
+        Ok(())
+    });
+    send(&mut batches);
+    batches.finish().expect("all is taken");
+    let (last, full) = sizes.split_last().expect("a batch");
+    assert!(full.iter().all(|n| *n == most.get()) && (1..=most.get()).contains(last));
+    all
+}
+
+#[test]
+fn batches_have_the_rows_of_parquet() {
+    for rows in [Rows::Events, Rows::Ios, Rows::Bios] {
+        for most in [1, 2, 1000] {
+            assert_eq!(
+                batch_rows(rows, most),
+                parquet_rows(rows),
+                "{rows:?}, {most}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_error_of_who_takes_batches_is_given_once() {
+    let one = std::num::NonZeroUsize::MIN;
+    let mut taken = 0;
+    let mut batches = Batches::new(Rows::Events, one, |_| {
+        taken += 1;
+        Err(std::io::Error::other("no more"))
+    });
+    send(&mut batches);
+    let e = batches.finish().expect_err("it was refused");
+    assert!(e.to_string().contains("no more"), "{e}");
+    assert_eq!(taken, 1);
 }
