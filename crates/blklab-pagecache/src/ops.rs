@@ -57,7 +57,7 @@ pub trait Mountable: Sized + 'static {
 /// A machine whose filesystems work on its page cache.
 pub trait Host: Runtime<Filesystem: Mountable + Ops<Self>> {}
 
-/// All operations of a filesystem, which stand here alone: the trait [`Ops`](crate::Ops)
+/// All operations of a filesystem, which stand here alone: the trait [`Ops`]
 /// is made of them, and the code that hands each on to the one of several filesystems that
 /// is mounted. The macro `$then` is called with `[$more]` and the operations: `required`
 /// are those that every filesystem has; what a filesystem does not say of the `provided`

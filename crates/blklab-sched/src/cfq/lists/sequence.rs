@@ -3,7 +3,7 @@
 //! be found by value.
 //!
 //! The kernel walks plain lists to find the place for a queue. Here each list
-//! is a [`treap`](blklab_types::treap) in which every node knows the smallest value
+//! is a [`treap`] in which every node knows the smallest value
 //! below it, so the last or first element with a smaller value is found in
 //! logarithmic time. All lists share one table of nodes, beside the queues;
 //! nothing is allocated per operation.
