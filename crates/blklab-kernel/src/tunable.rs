@@ -28,6 +28,17 @@ pub struct Tunable {
 }
 
 impl Tunable {
+    /// In place of a default: unless something is written there is no value.
+    pub const UNSET: i64 = i64::MIN;
+
+    /// The default, if it is a value that may be written. Another one stands for
+    /// "unset".
+    pub fn default_value(&self) -> Option<i64> {
+        (self.range.0..=self.range.1)
+            .contains(&self.default)
+            .then_some(self.default)
+    }
+
     /// Whether this row is about the release.
     pub fn is_in(&self, v: KernelVersion) -> bool {
         v.is_within(self.since, self.until)

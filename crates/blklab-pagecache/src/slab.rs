@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A table of things in progress, named by keys that are not reused.
 
-/// A table whose free places are used again. A key holds the place and how
-/// often it was used before, so that a stale key is recognised.
+/// A [`blklab_types::Slab`] whose keys hold the place and a number of their own, so that a
+/// stale key is recognised.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
-    places: Vec<(u32, Option<T>)>,
-    free: Vec<u32>,
+    places: blklab_types::Slab<u32, Place<T>>,
+    /// Things that there were; wraps.
+    nr_inserted: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Place<T> {
+    /// That of the last key of the place.
+    number: u32,
+    thing: Option<T>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
         Slab {
-            places: Vec::new(),
-            free: Vec::new(),
+            places: blklab_types::Slab::default(),
+            nr_inserted: 0,
         }
     }
 }
@@ -22,21 +30,19 @@ impl<T> Slab<T> {
     /// Adds a thing; returns its key.
     #[inline]
     pub fn insert(&mut self, value: T) -> u64 {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push((0, None));
-            self.places.len() as u32 - 1
-        });
-        let (uses, slot) = &mut self.places[place as usize];
-        *slot = Some(value);
-        u64::from(*uses) << 32 | u64::from(place)
+        let number = self.nr_inserted;
+        self.nr_inserted = number.wrapping_add(1);
+        let thing = Some(value);
+        let place = self.places.insert(Place { number, thing });
+        u64::from(number) << 32 | u64::from(place)
     }
 
     /// The thing of a key; none if it went.
     #[inline]
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
-        let (uses, slot) = self.places.get_mut(key as u32 as usize)?;
-        if u64::from(*uses) == key >> 32 {
-            slot.as_mut()
+        let place = self.places.place_mut(key as u32)?;
+        if u64::from(place.number) == key >> 32 {
+            place.thing.as_mut()
         } else {
             None
         }
@@ -46,23 +52,22 @@ impl<T> Slab<T> {
     #[inline]
     pub fn remove(&mut self, key: u64) -> Option<T> {
         self.get_mut(key)?;
-        let (uses, slot) = &mut self.places[key as u32 as usize];
-        *uses = uses.wrapping_add(1);
-        self.free.push(key as u32);
-        slot.take()
+        self.places.remove(key as u32).thing.take()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().filter_map(|(_, thing)| thing.as_ref())
+        self.places
+            .places()
+            .filter_map(|place| place.thing.as_ref())
     }
 
     /// Places that [`Slab::iter`] looks at: the most things there ever were.
     pub(crate) fn nr_places(&self) -> usize {
-        self.places.len()
+        self.places.nr_places()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.places.len()
     }
 }
 

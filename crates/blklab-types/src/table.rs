@@ -120,6 +120,9 @@ impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
     }
 }
 
+/// Places that a table makes room for, at least.
+const PLACES_MIN: usize = 16;
+
 /// Values that come and go. The place of one that went is used again, the last
 /// first, so the table is as long as the most that there were at once, and no
 /// allocation happens after that.
@@ -168,10 +171,20 @@ impl<I: Id, T> Slab<I, T> {
             }
             return id;
         }
+        if self.values.len() == self.values.capacity() {
+            self.grow();
+        }
         self.values.push(value);
         #[cfg(debug_assertions)]
         self.is_live.push(true);
         I::from_idx(self.values.len() - 1)
+    }
+
+    /// Makes room for a quarter more: values may be large, and there may be a million.
+    #[cold]
+    fn grow(&mut self) {
+        let more = (self.values.len() / 4).max(PLACES_MIN);
+        self.values.reserve_exact(more);
     }
 
     /// Gives a value up and shows it once more.
@@ -184,6 +197,17 @@ impl<I: Id, T> Slab<I, T> {
         }
         self.free.push(id);
         &mut self.values[id.idx()]
+    }
+
+    /// The value of a place, whether or not it went; none if there is no such place.
+    #[inline]
+    pub fn place_mut(&mut self, id: I) -> Option<&mut T> {
+        self.values.get_mut(id.idx())
+    }
+
+    /// Places: the most values that there ever were at once.
+    pub fn nr_places(&self) -> usize {
+        self.values.len()
     }
 
     /// The values of all places, by place: also of those that went.

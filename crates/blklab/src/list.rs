@@ -90,11 +90,8 @@ fn tunable_param(t: &Tunable) -> Param {
 
 /// The default as text; one outside the range is that of what is not set.
 fn shown_default(t: &Tunable) -> String {
-    if (t.range.0..=t.range.1).contains(&t.default) {
-        t.default.to_string()
-    } else {
-        "unset".to_owned()
-    }
+    let default = t.default_value();
+    default.map_or("unset".to_owned(), |n| n.to_string())
 }
 
 /// Which releases a row is about, if not all.

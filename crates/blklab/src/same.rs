@@ -207,8 +207,8 @@ pub fn scheduler_costs(runs: &Runs<'_>) -> Option<String> {
         );
     }
     Some(format!(
-        "processor time of schedulers, us per request: {}; several processors wait for their \
-         locks",
+        "processor time of schedulers, us per request: {}; where there are several processors, \
+         they wait for their locks",
         charged.join(", ")
     ))
 }

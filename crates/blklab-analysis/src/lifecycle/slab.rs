@@ -8,73 +8,50 @@ pub(super) type Slot = u32;
 /// Places that an empty table keeps.
 pub(super) const KEPT_MAX: usize = 4096;
 
-/// Places of a table that is not empty, at least.
-const PLACES_MIN: usize = 16;
-
-/// Places for `T`.
+/// A [`blklab_types::Slab`] that gives its memory back after a burst.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
-    places: Vec<Option<T>>,
-    free: Vec<Slot>,
-}
+pub(super) struct Slab<T>(blklab_types::Slab<Slot, Option<T>>);
 
 impl<T> Default for Slab<T> {
     fn default() -> Slab<T> {
-        Slab {
-            places: Vec::new(),
-            free: Vec::new(),
-        }
+        Slab(blklab_types::Slab::default())
     }
 }
+
+/// Of a place that is used only while it is occupied.
+const OCCUPIED: &str = "slots are used only while occupied";
 
 impl<T> Slab<T> {
     #[inline(always)]
     pub(super) fn insert(&mut self, value: T) -> Slot {
-        if let Some(slot) = self.free.pop() {
-            self.places[slot as usize] = Some(value);
-            return slot;
-        }
-        if self.places.len() == self.places.capacity() {
-            self.grow();
-        }
-        self.places.push(Some(value));
-        (self.places.len() - 1) as Slot
-    }
-
-    /// Makes room for a quarter more: places are large, and there may be a million.
-    #[cold]
-    fn grow(&mut self) {
-        let more = (self.places.len() / 4).max(PLACES_MIN);
-        self.places.reserve_exact(more);
+        self.0.insert(Some(value))
     }
 
     /// The value of an occupied place.
     #[inline(always)]
     pub(super) fn get(&mut self, slot: Slot) -> &mut T {
-        self.places[slot as usize]
-            .as_mut()
-            .expect("slots are used only while occupied")
+        self.0[slot].as_mut().expect(OCCUPIED)
     }
 
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: Slot) -> T {
-        let value = self.places[slot as usize].take();
-        self.vacate(slot);
-        value.expect("slots are used only while occupied")
+        let value = self.0.remove(slot).take();
+        self.shrink();
+        value.expect(OCCUPIED)
     }
 
     /// The value of an occupied place is no longer needed.
     #[inline(always)]
     pub(super) fn free(&mut self, slot: Slot) {
-        debug_assert!(self.places[slot as usize].is_some());
-        self.places[slot as usize] = None;
-        self.vacate(slot);
+        let value = self.0.remove(slot);
+        debug_assert!(value.is_some());
+        *value = None;
+        self.shrink();
     }
 
     #[inline(always)]
-    fn vacate(&mut self, slot: Slot) {
-        self.free.push(slot);
-        if self.free.len() == self.places.len() && self.places.len() > KEPT_MAX {
+    fn shrink(&mut self) {
+        if self.0.is_empty() && self.0.nr_places() > KEPT_MAX {
             // A burst is over: other devices may have theirs.
             *self = Slab::default();
         }
@@ -82,7 +59,7 @@ impl<T> Slab<T> {
 
     /// All that is there, by place.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
-        let places = self.places.iter().enumerate();
+        let places = self.0.places().enumerate();
         places.filter_map(|(slot, value)| Some((slot as Slot, value.as_ref()?)))
     }
 }

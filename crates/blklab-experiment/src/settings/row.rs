@@ -366,11 +366,8 @@ impl Setting {
         }
         let rows = self.rows();
         let shown = |t: &Tunable| {
-            if (t.range.0..=t.range.1).contains(&t.default) {
-                t.default.to_string()
-            } else {
-                "unset".to_owned()
-            }
+            let default = t.default_value();
+            default.map_or("unset".to_owned(), |n| n.to_string())
         };
         let before = |v| blklab_kernel::releases().take_while(|r| *r < v).last();
         let mut text = String::new();
@@ -485,7 +482,7 @@ impl Setting {
         Setting {
             owner: filesystem,
             takes: takes.into(),
-            ..setting(unit, range.0 - 1, range).manual("", default).at(
+            ..setting(unit, Tunable::UNSET, range).manual("", default).at(
                 Home::Filesystem,
                 name,
                 help,

@@ -362,8 +362,8 @@ impl Setting {
         }
         let in_range = |n: &i64| (row.range.0..=row.range.1).contains(&n.div_euclid(self.per_unit));
         let default = || {
-            let default = self.is_for_ever().then_some(row.default * self.per_unit);
-            default.filter(in_range)
+            let default = row.default_value().filter(|_| self.is_for_ever());
+            default.map(|n| n * self.per_unit)
         };
         let value = match self.effective {
             Some(effective) => effective(e, catalogue).filter(in_range),
