@@ -583,15 +583,15 @@ fn distributions(job: &Node<'_>, stat: &mut ThreadStat) -> Result<(), Error> {
 
 /// Counts that give the percentages of an object; at least 1 where not 0.
 fn counts<const N: usize>(of: &Node<'_>, total: u64, out: &mut [u64; N]) -> Result<(), Error> {
-    for (count, (_, share)) in out.iter_mut().zip(of.pairs()?) {
+    for (count, (name, share)) in out.iter_mut().zip(of.pairs()?) {
         let exact = (share / 100.0 * total as f64).round() as u64;
         // Shares below the smallest that is shown were rounded up.
         *count = if share == 0.0 { 0 } else { exact.max(1) };
         if (share == 0.1 || share == 0.01) && exact > 1 {
             *count = (share / 100.0 * total as f64).floor() as u64;
         }
-        // A share is one of a whole.
-        *count = (*count).min(total.max(1));
+        // Depths are counted in a ramp, too, which totals leave out: more than a whole.
+        *count = of.bounded(name, *count)?;
     }
     Ok(())
 }

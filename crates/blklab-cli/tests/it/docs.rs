@@ -48,6 +48,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "it fetches the source of a kernel and builds it, for minutes",
     ),
     ("--target kernel", "it needs a kernel that was built"),
+    ("BLKLAB_FUZZ_", "it fuzzes for minutes"),
 ];
 
 /// A folder with everything that examples name.
