@@ -62,7 +62,7 @@ enum Cells {
 }
 
 impl Cells {
-    fn of(kind: Kind) -> Cells {
+    fn new(kind: Kind) -> Cells {
         match kind {
             Kind::Number => Cells::Numbers(Int64Builder::new()),
             Kind::Text => Cells::Texts(StringBuilder::new()),
@@ -100,7 +100,7 @@ impl<F: FnMut(RecordBatch) -> io::Result<()>> Gather<F> {
         };
         Gather {
             schema: Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>())),
-            columns: columns.iter().map(|c| Cells::of(c.kind)).collect(),
+            columns: columns.iter().map(|c| Cells::new(c.kind)).collect(),
             nr_rows: 0,
             batch_rows: batch_rows.get(),
             text: String::new(),

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// What may: the type itself, and what looks up rows.
-const MAY: [(&str, &str); 12] = [
+const MAY: [(&str, &str); 13] = [
     ("blklab-kernel/src/version.rs", "the type"),
     ("blklab-kernel/src/change.rs", "proves tables"),
     ("blklab-kernel/src/features.rs", "makes tables"),
@@ -30,6 +30,10 @@ const MAY: [(&str, &str); 12] = [
         "says when control groups came",
     ),
     ("blklab/src/list.rs", "lists rows"),
+    (
+        "blklab-exercise/src/tape.rs",
+        "draws what a release may have",
+    ),
 ];
 
 /// And what is modelled as one release for several.
