@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Lines of each fuzz target's crates that its seeds and so many mutants of them
-# reach (1000 by default): scripts/fuzz-coverage.sh 1000
+# Lines of what each fuzz target is for that so many mutants of its seeds reach
+# (1000 by default): scripts/fuzz-coverage.sh 1000
 set -eu
 cd "$(dirname "$0")/.."
 runs=${1:-1000}
@@ -52,7 +52,7 @@ diskspecs device/src/disk/disksim
 context analysis infer
 fit_device fit fiostat
 run_directory facade report
-saved_lines fidelity/src/reproduce/testbeds
+saved_lines fidelity/src/reproduce/testbeds/journal.rs
 export export formats
 report report analysis
 to_fio infer fio
