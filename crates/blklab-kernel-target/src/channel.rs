@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages over Unix sockets, with file descriptors beside them.
 
-use blklab_types::{Error, ErrorKind};
+use crate::failed::failed;
+use blklab_types::Error;
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -96,7 +97,7 @@ impl Channel {
 
     /// What the other end did wrong.
     pub(crate) fn broken(&self, what: &str) -> Error {
-        Error::new(format!("the kernel's {} {what}", self.what)).of_kind(ErrorKind::TargetFailed)
+        failed(&format!("the kernel's {} {what}", self.what))
     }
 }
 

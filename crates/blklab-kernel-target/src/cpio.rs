@@ -4,7 +4,8 @@
 //!
 //! Source: Documentation/driver-api/early-userspace/buffer-format.rst of Linux.
 
-use blklab_types::{Error, ErrorKind};
+use crate::failed::failed;
+use blklab_types::Error;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
@@ -170,8 +171,7 @@ fn cut(e: &io::Error) -> Error {
 }
 
 fn damaged(why: &str) -> Error {
-    Error::new(format!("what comes from the kernel is no archive: {why}"))
-        .of_kind(ErrorKind::TargetFailed)
+    failed(&format!("what comes from the kernel is no archive: {why}"))
 }
 
 #[cfg(test)]

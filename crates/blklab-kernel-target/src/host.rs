@@ -14,8 +14,9 @@
 use crate::calendar::{MESSAGE_BYTES, Message, NEVER, Op};
 use crate::channel::{Channel, Received};
 use crate::disk::Disk;
+use crate::failed::failed;
 use crate::vhost::{Came, Connection, Taken};
-use blklab_types::{Error, ErrorKind, Time};
+use blklab_types::{Error, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -377,10 +378,6 @@ fn wait_for_first(fds: &mut [PollFd<'_>], go_on: &mut GoOn<'_>) -> Result<usize,
 
 fn no_memory(e: Errno) -> Error {
     failed(&format!("no memory to share with the kernel: {e}"))
-}
-
-fn failed(what: &str) -> Error {
-    Error::new(what).of_kind(ErrorKind::TargetFailed)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ mod calendar;
 mod channel;
 mod cpio;
 mod disk;
+mod failed;
+mod group;
 mod guest;
 mod host;
 mod kernel;

@@ -4,10 +4,11 @@
 use crate::build::Built;
 use crate::cpio::{self, TakeFile};
 use crate::disk::Disk;
+use crate::failed::failed;
+use crate::group;
 use crate::host::Host;
 use crate::userland::Userland;
 use blklab_types::{Error, ErrorKind};
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
@@ -77,10 +78,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // Its processes are in a group with it.
-        if let Some(group) = Pid::from_raw(self.0.id() as i32) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.0.wait();
+        group::end(&mut self.0);
     }
 }
 
@@ -240,8 +238,4 @@ fn last_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-fn failed(what: &str) -> Error {
-    Error::new(what).of_kind(ErrorKind::TargetFailed)
 }

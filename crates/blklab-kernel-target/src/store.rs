@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is written to a disk, where it is kept.
 
+use crate::failed::failed;
 use crate::guest::{Memory, Segment};
-use blklab_types::{Error, ErrorKind, SECTOR_BYTES};
+use blklab_types::{Error, SECTOR_BYTES};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -26,7 +27,7 @@ impl Store {
     /// If the system gives none.
     pub(crate) fn kept() -> Result<Store, Error> {
         let made = memfd_create("blklab-disk", MemfdFlags::CLOEXEC);
-        let fd = made.map_err(|e| failed(&e.to_string()))?;
+        let fd = made.map_err(|e| no_memory(&e.to_string()))?;
         Ok(Store::Sparse(File::from(fd)))
     }
 
@@ -72,7 +73,7 @@ impl Store {
             let bytes = &mut buffer[..len];
             memory.read(address, bytes)?;
             let written = file.write_all_at(bytes, at);
-            written.map_err(|e| failed(&e.to_string()))
+            written.map_err(|e| no_memory(&e.to_string()))
         })
     }
 }
@@ -105,7 +106,7 @@ fn read_up_to_end(file: &File, mut bytes: &mut [u8], mut at: u64) -> Result<(), 
     while !bytes.is_empty() {
         let n = file
             .read_at(bytes, at)
-            .map_err(|e| failed(&e.to_string()))?;
+            .map_err(|e| no_memory(&e.to_string()))?;
         if n == 0 {
             break;
         }
@@ -115,6 +116,6 @@ fn read_up_to_end(file: &File, mut bytes: &mut [u8], mut at: u64) -> Result<(), 
     Ok(())
 }
 
-fn failed(why: &str) -> Error {
-    Error::new(format!("no memory for a disk's data: {why}")).of_kind(ErrorKind::TargetFailed)
+fn no_memory(why: &str) -> Error {
+    failed(&format!("no memory for a disk's data: {why}"))
 }

@@ -4,7 +4,8 @@
 
 use crate::build::{Built, find_program};
 use crate::cpio::Writer;
-use blklab_types::{Error, ErrorKind};
+use crate::failed::failed;
+use blklab_types::Error;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,9 @@ const RESULTS: &str = "@RESULTS@";
 /// What a machine is to have and to do.
 #[derive(Debug, Default)]
 pub struct Userland {
-    /// Programs of this machine, by name: they are there under the same paths.
-    pub programs: Vec<&'static str>,
+    /// Programs of this machine, and their packages in Debian: they are there under the
+    /// same paths.
+    pub programs: Vec<(&'static str, &'static str)>,
     /// Files in /work: names and contents.
     pub files: Vec<(String, Vec<u8>)>,
     /// What it does there, for a shell.
@@ -34,8 +36,8 @@ impl Userland {
     /// If a program is not there, or the archive cannot be written.
     pub(crate) fn write(&self, kernel: &Built, results: &str, to: &Path) -> Result<(), Error> {
         let mut host_files = BTreeSet::new();
-        for name in &self.programs {
-            with_libraries(name, &mut host_files)?;
+        for program in &self.programs {
+            with_libraries(*program, &mut host_files)?;
         }
         let written = || -> io::Result<()> {
             let file = std::fs::File::create(to)?;
@@ -56,25 +58,18 @@ impl Userland {
             Ok(())
         };
         written().map_err(|e| {
-            Error::new(format!("the machine's first files cannot be written: {e}"))
-                .of_kind(ErrorKind::TargetFailed)
+            failed(&format!("the machine's first files cannot be written: {e}"))
                 .in_file(&to.display().to_string())
         })
     }
 }
 
-/// Programs that a machine may need, and their packages in Debian.
-const PACKAGES: &[(&str, &str)] = &[
-    ("fio", "fio"),
-    ("blktrace", "blktrace"),
-    ("addpart", "util-linux"),
-];
-
 /// A program and what it loads.
-fn with_libraries(name: &str, files: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
+fn with_libraries(
+    (name, package): (&str, &str),
+    files: &mut BTreeSet<PathBuf>,
+) -> Result<(), Error> {
     let Some(program) = find_program(name) else {
-        let package = PACKAGES.iter().find(|(n, _)| *n == name);
-        let package = package.map_or(name, |(_, package)| package);
         return Err(failed(&format!(
             "a machine needs {name}, which this one does not have: apt-get install {package}"
         )));
@@ -102,10 +97,6 @@ fn libraries(listed: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn failed(what: &str) -> Error {
-    Error::new(what).of_kind(ErrorKind::TargetFailed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{libraries, with_libraries};
@@ -128,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_said_with_its_package() {
-        let error = with_libraries("no-such-program", &mut BTreeSet::new());
+        let error = with_libraries(("no-such-program", "no-such-program"), &mut BTreeSet::new());
         let error = error.expect_err("it is missing").to_string();
         assert!(
             error.ends_with("apt-get install no-such-program"),

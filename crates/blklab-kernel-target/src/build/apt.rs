@@ -4,8 +4,9 @@
 //! Nothing is installed, and nothing of the machine's own state of apt is changed. The
 //! mirror, and how it is reached, are those of the machine.
 
-use super::command::{Watch, failed, output, run};
+use super::command::{Watch, output, run};
 use super::recipe::unwritten;
+use crate::failed::failed;
 use blklab_types::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;

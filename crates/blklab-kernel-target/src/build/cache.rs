@@ -9,8 +9,9 @@
 //!
 //! A kernel is complete or not there: its folder gets its name at the end.
 
-use super::command::{Step, Watch, failed};
+use super::command::{Step, Watch};
 use super::recipe::unwritten;
+use crate::failed::failed;
 use blklab_types::{Error, ErrorKind, no_such};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs that take long: watched, logged, and ended when nobody wants them any more.
 
-use blklab_types::{Error, ErrorKind};
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::failed::failed;
+use crate::group;
+use blklab_types::Error;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -52,20 +53,10 @@ impl Watch<'_> {
 /// A program that ends with this.
 struct Running(Child);
 
-impl Running {
-    fn end(&mut self) {
-        if let Some(group) = Pid::from_raw(self.0.id() as i32) {
-            // It may have ended by itself.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.0.wait();
-    }
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
-            self.end();
+            group::end(&mut self.0);
         }
     }
 }
@@ -169,10 +160,6 @@ pub(super) fn output(command: &mut Command) -> Result<String, Error> {
         return Err(failed(&format!("{name} failed: {last}")));
     }
     Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
-}
-
-pub(super) fn failed(what: &str) -> Error {
-    Error::new(what).of_kind(ErrorKind::TargetFailed)
 }
 
 #[cfg(test)]

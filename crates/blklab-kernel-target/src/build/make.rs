@@ -3,12 +3,13 @@
 
 use super::apt::{Apt, Package};
 use super::cache::{About, Built, Cache, unremoved};
-use super::command::{Step, Watch, failed, output, run};
+use super::command::{Step, Watch, output, run};
 use super::key::Key;
 use super::overlay;
 use super::recipe::{self, no_tree, unwritten};
 use super::source::Source;
 use super::tools::{self, TO_BUILD, TO_FETCH};
+use crate::failed::failed;
 use blklab_types::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -135,9 +136,7 @@ fn unpack(apt: &Apt, package: &Package, site: &Site, watch: &mut Watch<'_>) -> R
             std::fs::remove_dir_all(old).map_err(|e| unremoved(old, &e))?;
         }
     }
-    let mut deb = Command::new("dpkg-deb");
-    deb.arg("-x").arg(&fetched).arg(&folder);
-    run(&mut deb, &site.log, watch, &mut |_, _| {})?;
+    extract(&fetched, &folder, site, watch)?;
     std::fs::remove_file(&fetched).map_err(|e| unremoved(&fetched, &e))?;
     let archive = folder.join(format!("usr/src/{}.tar.xz", package.name));
     std::fs::create_dir_all(&site.tree).map_err(|e| unwritten(&site.tree, &e))?;
@@ -146,6 +145,13 @@ fn unpack(apt: &Apt, package: &Package, site: &Site, watch: &mut Watch<'_>) -> R
     tar.arg("-xf").arg(&archive);
     run(&mut tar, &site.log, watch, &mut |_, _| {})?;
     std::fs::remove_dir_all(&folder).map_err(|e| unremoved(&folder, &e))
+}
+
+/// The files of a package, below a folder.
+fn extract(deb: &Path, folder: &Path, site: &Site, watch: &mut Watch<'_>) -> Result<(), Error> {
+    let mut extract = Command::new("dpkg-deb");
+    extract.arg("-x").arg(deb).arg(folder);
+    run(&mut extract, &site.log, watch, &mut |_, _| {})
 }
 
 /// The shell and tools of the machine, fetched once.
@@ -157,9 +163,7 @@ fn busybox(cache: &Cache, apt: &Apt, site: &Site, watch: &mut Watch<'_>) -> Resu
     let package = apt.find(BUSYBOX, &site.log, watch)?;
     let fetched = apt.download(&package, &site.log, watch)?;
     let folder = site.folder.join("package");
-    let mut deb = Command::new("dpkg-deb");
-    deb.arg("-x").arg(&fetched).arg(&folder);
-    run(&mut deb, &site.log, watch, &mut |_, _| {})?;
+    extract(&fetched, &folder, site, watch)?;
     let there = BUSYBOX_PATHS.map(|path| folder.join(path));
     let Some(program) = there.iter().find(|path| path.exists()) else {
         return Err(failed(&format!("the package {BUSYBOX} has no busybox")));

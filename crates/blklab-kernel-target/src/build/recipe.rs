@@ -3,7 +3,8 @@
 //! and edits. They are applied to a copy.
 
 use super::key::Key;
-use blklab_types::{Error, ErrorKind};
+use crate::failed::failed;
+use blklab_types::Error;
 use std::path::Path;
 
 /// Options beside the least that a kernel can have.
@@ -139,9 +140,7 @@ fn write_if_new(path: &Path, text: &str) -> Result<(), Error> {
 
 /// A file of the cache that cannot be written.
 pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Error {
-    Error::new(format!("cannot be written: {e}"))
-        .of_kind(ErrorKind::TargetFailed)
-        .in_file(&path.display().to_string())
+    failed(&format!("cannot be written: {e}")).in_file(&path.display().to_string())
 }
 
 #[cfg(test)]

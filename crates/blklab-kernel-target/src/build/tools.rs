@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs of this machine, and the packages that bring them.
 
-use super::command::{failed, output};
+use super::command::output;
+use crate::failed::failed;
 use blklab_types::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;

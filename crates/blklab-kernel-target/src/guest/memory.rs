@@ -5,7 +5,8 @@
 //! kernel waits for an answer, so a system call in place of a load costs little, and
 //! memory that another process changes needs no unsafe code.
 
-use blklab_types::{Error, ErrorKind};
+use crate::failed::failed;
+use blklab_types::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
@@ -115,5 +116,5 @@ impl Memory {
 
 /// The kernel said something impossible.
 pub(crate) fn wrong(what: &str) -> Error {
-    Error::new(format!("the kernel has handed over {what}")).of_kind(ErrorKind::TargetFailed)
+    failed(&format!("the kernel has handed over {what}"))
 }

@@ -30,8 +30,12 @@ const DISK: Dev = Dev {
 };
 /// Its name.
 const DISK_NAME: &str = "vda";
-/// Programs of this machine that every machine has.
-const PROGRAMS: &[&str] = &["fio", "blktrace", "addpart"];
+/// Programs of this machine that every machine has, and their packages in Debian.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("fio", "fio"),
+    ("blktrace", "blktrace"),
+    ("addpart", "util-linux"),
+];
 /// What a machine takes of memory beside what its jobs touch.
 const MACHINE_BYTES: u64 = 384 << 20;
 /// A run ends with an error if it takes longer.

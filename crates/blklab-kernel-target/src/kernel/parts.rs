@@ -4,6 +4,7 @@
 
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::{FileState, Ranges, find_ranges};
+use blklab_target::files::is_device;
 use blklab_types::{Error, PAGE_SECTORS, SECTOR_BYTES};
 use std::collections::BTreeMap;
 
@@ -102,10 +103,6 @@ impl Parts {
         }
         Ok(parts)
     }
-}
-
-fn is_device(name: &str) -> bool {
-    name.starts_with("/dev/")
 }
 
 /// Refuses names that would mean something else to a shell or lead out of the folder of

@@ -3,6 +3,7 @@
 
 use super::DISK;
 use crate::build::Built;
+use crate::failed::failed;
 use crate::machine::Ended;
 use blklab_fio::parse::JobFile;
 use blklab_fio::run;
@@ -10,7 +11,7 @@ use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
 use blklab_formats::blktrace::BlktraceReader;
 use blklab_target::{JobResult, Outcome, Sinks};
 use blklab_trace::{Action, Event, Item, TraceSource as _};
-use blklab_types::{Error, ErrorKind, Pid, Time};
+use blklab_types::{Error, Pid, Time};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -198,8 +199,4 @@ fn of_disk(event: &Event) -> Event {
     }
     event.dev.major = DISK.major;
     event
-}
-
-fn failed(what: &str) -> Error {
-    Error::new(what).of_kind(ErrorKind::TargetFailed)
 }
