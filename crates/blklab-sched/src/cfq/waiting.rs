@@ -24,6 +24,14 @@ impl Waiting {
         self.sort.is_empty()
     }
 
+    /// The device has no request any more: none waits.
+    pub(super) fn check_conservation(&self) {
+        assert!(
+            self.sort.is_empty() && self.fifo.is_empty(),
+            "a request is gone that waits in a queue"
+        );
+    }
+
     /// Who may follow a request (`cfq_find_next_rq`): the one behind it, from the
     /// upper end on the first, and the one before it.
     pub(super) fn neighbours(&self, nodes: &TreeNodes, rq: RqId) -> [Option<RqId>; 2] {

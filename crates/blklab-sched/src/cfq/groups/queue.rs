@@ -131,10 +131,7 @@ impl Queue {
 
     /// The device has no request any more: it has none either.
     pub(super) fn check_conservation(&self) {
-        assert!(
-            self.is_empty() && self.waiting.fifo.is_empty(),
-            "a request is gone that waits in a queue"
-        );
+        self.waiting.check_conservation();
         assert_eq!(
             (self.allocated, self.dispatched, self.prio_pending),
             (0, 0, 0),

@@ -150,8 +150,7 @@ impl Elevator for Cfq {
             "the driver has requests that nobody has"
         );
         for queue in self.queues.places() {
-            let waits = !queue.waiting.is_empty() || !queue.waiting.fifo.is_empty();
-            assert!(!waits, "a request is gone that waits in a queue");
+            queue.waiting.check_conservation();
             assert_eq!(
                 (queue.allocated, queue.on_dispatch, queue.meta_pending),
                 ([0; 2], [0; 2], 0),

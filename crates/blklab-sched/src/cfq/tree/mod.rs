@@ -193,8 +193,7 @@ impl Elevator for Cfq {
             "the driver has requests that nobody has"
         );
         for queue in self.queues.places() {
-            let waits = !queue.waiting.is_empty() || !queue.waiting.fifo.is_empty();
-            assert!(!waits, "a request is gone that waits in a queue");
+            queue.waiting.check_conservation();
             assert_eq!(queue.dispatched, 0, "a queue counts requests that are gone");
         }
     }
