@@ -160,6 +160,10 @@ pub(crate) struct RunArgs {
     /// What runs it: see blklab list targets [default: the file's, else sim]
     #[arg(long, value_name = "NAME")]
     pub(crate) target: Vec<String>,
+    /// With --target kernel: a folder with a kernel's tree, which is built and run in place
+    /// of a release; several make a matrix
+    #[arg(long, value_name = "DIR", conflicts_with = "kernel")]
+    pub(crate) kernel_source: Vec<String>,
     /// I/O scheduler [default: the file's, else the kernel's]
     #[arg(long, value_name = "NAME")]
     pub(crate) sched: Vec<String>,
@@ -1021,6 +1025,9 @@ pub(crate) struct WhyArgs {
     /// What runs it, as blklab run takes it
     #[arg(long, value_name = "NAME")]
     pub(crate) target: Option<String>,
+    /// A folder with a kernel's tree, as blklab run takes it
+    #[arg(long, value_name = "DIR", conflicts_with = "kernel")]
+    pub(crate) kernel_source: Option<String>,
     /// Only these sections of its job file
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
@@ -1046,6 +1053,7 @@ impl WhyArgs {
         match self {
             a if a.device.is_some() => Some("--device"),
             a if a.target.is_some() => Some("--target"),
+            a if a.kernel_source.is_some() => Some("--kernel-source"),
             a if !a.section.is_empty() => Some("--section"),
             a if a.variant.is_some() => Some("--variant"),
             _ => None,

@@ -4,6 +4,7 @@
 
 use crate::again::Known;
 use crate::args::WhyArgs;
+use crate::execute::prepare;
 use crate::interrupt::Interrupt;
 use crate::progress::Watcher;
 use crate::stack::Stack;
@@ -57,6 +58,7 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
 pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<Examined> {
     let e = known.run().expect("it is an experiment");
     let plan = known.planner().plan(e)?;
+    prepare([&plan], &interrupt.stop)?;
     let also = (Survey::default(), recording(a));
     let context = known.context().clone();
     let shown = Watcher::running();
@@ -90,6 +92,7 @@ pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experime
         sched: a.stack.sched.as_slice(),
         device: a.device.as_slice(),
         target: a.target.as_slice(),
+        kernel_source: a.kernel_source.as_slice(),
         set: &a.stack.set,
         sections: &a.section,
         repeat: 1,

@@ -3,14 +3,14 @@
 
 use crate::args::{RunArgs, TableRows};
 use crate::files::Files;
-use crate::progress::Progress;
+use crate::progress::{Progress, Watcher};
 use anyhow::{Result, bail};
 use blklab::matrix::Cell;
 use blklab::repeat::Rounds;
 use blklab::run::{Collect, RunOptions, RunOutput};
 use blklab::targets::Plan;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs the experiments, round after round; those that had not begun when a stop was asked
 /// for, or that no round named, have no result.
@@ -75,6 +75,24 @@ pub(crate) fn execute(
     }
     progress.finish();
     Ok(runs)
+}
+
+/// Makes what the plans need and what takes long, such as a kernel.
+///
+/// # Errors
+/// If it cannot be made.
+pub(crate) fn prepare<'p>(
+    plans: impl IntoIterator<Item = &'p Plan>,
+    stop: &AtomicBool,
+) -> Result<()> {
+    let words = Arc::new(Mutex::new("preparing".to_owned()));
+    let _watcher = Watcher::preparing(Arc::clone(&words));
+    let mut told = |text| *words.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    for plan in plans {
+        let made = plan.prepare(stop, &mut told);
+        made.map_err(|err| plan.experiment().locate(err))?;
+    }
+    Ok(())
 }
 
 /// What somebody will read: the statistics of the trace stand in JSON and in run

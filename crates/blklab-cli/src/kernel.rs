@@ -35,7 +35,7 @@ fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>) -> Result<
     let interrupt = Interrupt::watch();
     for source in &sources {
         let shown = Arc::new(Mutex::new(Step::Fetching));
-        let watcher = Watcher::saying(Arc::clone(&shown), words);
+        let watcher = Watcher::building(Arc::clone(&shown));
         let mut step = |step| *shown.lock().unwrap_or_else(PoisonError::into_inner) = step;
         let mut watch = Watch {
             step: &mut step,
@@ -50,16 +50,6 @@ fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>) -> Result<
         }
     }
     Ok(Outcome::Done)
-}
-
-/// How far a build is.
-fn words(step: &Step) -> String {
-    match step {
-        Step::Waiting => "waiting for another build".to_owned(),
-        Step::Fetching => "fetching the source".to_owned(),
-        Step::Unpacking => "unpacking the source".to_owned(),
-        Step::Compiling(files) => format!("compiling, {files} files"),
-    }
 }
 
 fn print(kernel: &Built) -> Result<()> {

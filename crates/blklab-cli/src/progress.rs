@@ -4,6 +4,7 @@
 
 use blklab::meter::Meter;
 use blklab::trace_file;
+use blklab_kernel_target::Step;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -82,13 +83,21 @@ impl Watcher {
         Watcher::start(None, "{spinner} running, {elapsed}", |_| {})
     }
 
-    /// How far something is, in words.
-    pub(crate) fn saying<T: Send + 'static>(
-        state: Arc<Mutex<T>>,
-        words: fn(&T) -> String,
-    ) -> Watcher {
+    /// How far the build of a kernel is.
+    pub(crate) fn building(state: Arc<Mutex<Step>>) -> Watcher {
+        let template = "{bar:30} {msg}, {elapsed}";
+        Watcher::start(Some(SHARES), template, move |bar| {
+            let step = *state.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.set_position((step.share() * SHARES as f64) as u64);
+            bar.set_message(step.to_string());
+        })
+    }
+
+    /// What is made ready before anything runs, in words.
+    pub(crate) fn preparing(words: Arc<Mutex<String>>) -> Watcher {
         Watcher::start(None, "{spinner} {msg}, {elapsed}", move |bar| {
-            bar.set_message(words(&state.lock().unwrap_or_else(PoisonError::into_inner)));
+            let words = words.lock().unwrap_or_else(PoisonError::into_inner);
+            bar.set_message(words.clone());
         })
     }
 

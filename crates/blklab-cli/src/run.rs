@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::args::RunArgs;
-use crate::execute::execute;
+use crate::execute::{execute, prepare};
 use crate::files::Files;
 use crate::guard::Guard;
 use crate::interrupt::Interrupt;
@@ -88,6 +88,13 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let mut output = Output::open(&mut guard, a.output.as_deref())?;
     let files = Files::plan(a, &cells, &plans, &mut guard)?;
     let interrupt = Interrupt::watch();
+    if let Err(err) = prepare(&plans, &interrupt.stop) {
+        files.remove_empty();
+        if interrupt.happened() {
+            return Ok(Outcome::Interrupted);
+        }
+        return Err(err);
+    }
     let mut rounds = Rounds::new(&repeat, &cells);
     let runs = execute(a, &cells, &plans, &files, &mut rounds, &interrupt.stop)?;
     let all: Vec<(usize, &Cell, &RunOutput)> = cells
@@ -204,6 +211,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
         kernel: &a.kernel,
         sched: &a.sched,
         target: &a.target,
+        kernel_source: &a.kernel_source,
         device: &a.device,
         md: &a.md,
         set: &a.set,

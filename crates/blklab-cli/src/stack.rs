@@ -39,6 +39,8 @@ pub struct Stack<'a> {
     pub sched: &'a [String],
     /// `--target`.
     pub target: &'a [String],
+    /// `--kernel-source`.
+    pub kernel_source: &'a [String],
     /// `--device`.
     pub device: &'a [String],
     /// `--md`.
@@ -104,6 +106,7 @@ impl Stack<'_> {
             anyhow::Ok(())
         };
         short("--target", "target", self.target)?;
+        short("--kernel-source", "kernel_source", self.kernel_source)?;
         short(
             "--memory",
             "memory",

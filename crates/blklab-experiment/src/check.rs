@@ -15,7 +15,6 @@ impl Experiment {
     pub fn notes(&self, catalogue: &Catalogue) -> Vec<String> {
         let mut notes = self.remarks.clone();
         let idle = settings::all().filter(|s| !s.matters() && s.stored(self).is_some());
-        notes.extend(self.kernel.mainline_note());
         notes.extend(idle.map(|s| {
             let (owner, name) = (s.home.owner(), s.name());
             format!("{owner}: {name} makes no difference in the model")

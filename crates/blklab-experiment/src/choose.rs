@@ -11,6 +11,7 @@ use blklab_kernel::{KernelVersion, Patches, Tunables, default_scheduler};
 use blklab_types::Hz;
 use blklab_types::{Error, no_such};
 use blklab_workload::scenario::{self, Scenario};
+use std::path::Path;
 
 /// The newest release that is modelled.
 pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::NEWEST;
@@ -29,6 +30,7 @@ impl Experiment {
             title: String::new(),
             target: String::new(),
             kernel: DEFAULT_KERNEL,
+            kernel_source: String::new(),
             hz: Hz(250),
             scheduler: default_scheduler(DEFAULT_KERNEL, 1).to_owned(),
             scheduler_chosen: false,
@@ -94,6 +96,18 @@ impl Experiment {
     pub fn choose_kernel(&mut self, v: KernelVersion, catalogue: &Catalogue) {
         self.kernel = v;
         self.default_scheduler(catalogue);
+    }
+
+    /// The kernel of a tree: its release, too.
+    ///
+    /// # Errors
+    /// If it is no kernel's tree.
+    pub fn choose_kernel_source(&mut self, tree: &str, catalogue: &Catalogue) -> Result<(), Error> {
+        if !tree.is_empty() {
+            self.choose_kernel(crate::tree::release(Path::new(tree))?, catalogue);
+        }
+        tree.clone_into(&mut self.kernel_source);
+        Ok(())
     }
 
     /// Another device; on some the kernel uses another default scheduler.

@@ -27,6 +27,7 @@ mod set;
 pub mod settings;
 mod source;
 mod trace;
+mod tree;
 
 pub use catalogue::{Models, SchedulerChoice};
 
@@ -78,6 +79,8 @@ pub struct Experiment {
     pub target: String,
     /// Kernel release.
     pub kernel: KernelVersion,
+    /// The tree that a real kernel is built from; empty: the release's own source.
+    pub kernel_source: String,
     /// Ticks per second.
     pub hz: Hz,
     /// I/O scheduler.

@@ -65,6 +65,7 @@ pub(crate) struct RawExperiment {
     kernel: Option<String>,
     hz: Option<u32>,
     target: Option<String>,
+    kernel_source: Option<String>,
     scheduler: Option<String>,
     #[serde(default)]
     tunables: Table,
@@ -332,6 +333,9 @@ impl RawExperiment {
         e.patches = self.patches;
         if let Some(target) = &self.target {
             e.set("target", target, catalogue)?;
+        }
+        if let Some(tree) = &self.kernel_source {
+            e.set("kernel_source", tree, catalogue)?;
         }
         if let Some(hz) = self.hz {
             e.set("hz", &hz.to_string(), catalogue)?;

@@ -15,6 +15,8 @@
 #include <linux/time-internal.h>
 #include <asm/unistd.h>
 
+void processor_cost_syscall(long nr);
+
 struct toll {
 	const char *tracepoint;
 	unsigned int ns;
@@ -25,7 +27,6 @@ struct toll {
 	static struct toll toll_##name = { .tracepoint = point };	\
 	module_param_named(name, toll_##name.ns, uint, 0444)
 
-TOLL(syscall, "sys_enter");
 TOLL(bio, "block_bio_queue");
 TOLL(getrq, "block_getrq");
 TOLL(insert, "block_rq_insert");
@@ -46,10 +47,17 @@ module_param(spin_after, uint, 0444);
 static unsigned int spin_ns = 20000;
 module_param_named(spin, spin_ns, uint, 0444);
 
+/* Any other system call. */
+static unsigned int syscall_ns;
+module_param_named(syscall, syscall_ns, uint, 0444);
+
 static struct toll *const tolls[] = {
-	&toll_syscall, &toll_bio, &toll_getrq, &toll_insert, &toll_issue,
-	&toll_complete, &toll_switch, &toll_wake, &toll_worker,
+	&toll_bio, &toll_getrq, &toll_insert, &toll_issue, &toll_complete,
+	&toll_switch, &toll_wake, &toll_worker,
 };
+
+/* Not before the end of the boot, and only with a clock that stands still. */
+static bool charges;
 
 /*
  * May run with interrupts off, under spinlocks and inside interrupts: what
@@ -67,13 +75,15 @@ static void probe(void *toll)
 	charge(((struct toll *)toll)->ns);
 }
 
-static void probe_syscall(void *toll, struct pt_regs *regs, long nr)
+void processor_cost_syscall(long nr)
 {
 	static unsigned int readings;
 
+	if (!charges)
+		return;
 	if (nr != __NR_clock_gettime && nr != __NR_gettimeofday) {
 		readings = 0;
-		charge(((struct toll *)toll)->ns);
+		charge(syscall_ns);
 		return;
 	}
 	charge(++readings > spin_after ? spin_ns : clock_ns);
@@ -98,20 +108,18 @@ static int __init processor_cost_init(void)
 	for_each_kernel_tracepoint(find, NULL);
 	for (i = 0; i < ARRAY_SIZE(tolls); i++) {
 		struct toll *toll = tolls[i];
-		bool syscall = toll == &toll_syscall;
-		/* Clocks are read by system calls that have their own price. */
-		bool priced = toll->ns || (syscall && (clock_ns || spin_ns));
 		int err = -ENOENT;
 
-		if (!priced)
+		if (!toll->ns)
 			continue;
 		if (toll->at)
-			err = tracepoint_probe_register(toll->at,
-				syscall ? (void *)probe_syscall : (void *)probe, toll);
+			err = tracepoint_probe_register(toll->at, (void *)probe,
+							toll);
 		if (err)
 			panic("processor_cost: no tracepoint %s (%d)",
 			      toll->tracepoint, err);
 	}
+	charges = true;
 	return 0;
 }
 late_initcall(processor_cost_init);

@@ -29,7 +29,7 @@ mod store;
 mod userland;
 mod vhost;
 
-pub use build::{Built, Cache, Source, Step, Watch, build};
+pub use build::{Built, Cache, Source, Step, Watch, build, built};
 pub use cpio::TakeFile;
 pub use disk::{Disk, ENDLESS_SECTORS};
 pub use host::{GoOn, Host};

@@ -120,6 +120,19 @@ impl Target for Sim {
         })
     }
 
+    fn notes(&self, e: &Experiment) -> Vec<String> {
+        let tree = Some(&e.kernel_source).filter(|tree| !tree.is_empty());
+        let of_tree = tree.map(|tree| {
+            let release = e.kernel.release();
+            format!("the model is that of mainline {release}: it knows nothing of the tree {tree}")
+        });
+        e.kernel
+            .mainline_note()
+            .into_iter()
+            .chain(of_tree)
+            .collect()
+    }
+
     fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {
         fio::check_jobs(&jobs.jobs)
     }

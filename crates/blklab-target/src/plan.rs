@@ -50,6 +50,25 @@ pub trait Target: Send + Sync {
     /// The first thing that is wrong.
     fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error>;
 
+    /// What a reader of its results should know of an experiment that it runs.
+    fn notes(&self, _: &Experiment) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Makes what an experiment needs, takes long and is kept for all that follow, such
+    /// as a kernel. `told` gets in words how far it is; setting `stop` ends it early.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    fn prepare(
+        &self,
+        _: &Experiment,
+        _stop: &AtomicBool,
+        _told: &mut dyn FnMut(String),
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Runs a plan. Setting `stop` from outside ends the run early.
     ///
     /// # Errors
@@ -259,6 +278,7 @@ impl Planner {
                 .map_err(|err| e.locate(err))?;
             plan.notes = replay.notes();
             plan.replay = Some(replay);
+            plan.notes.extend(plan.target.notes(e));
             plan.notes.extend(plan.experiment.notes(&self.catalogue));
             return Ok(plan);
         }
@@ -278,6 +298,7 @@ impl Planner {
                 plan.jobs = Some(text);
             }
         }
+        plan.notes.extend(plan.target.notes(e));
         plan.notes.extend(plan.experiment.notes(&self.catalogue));
         Ok(plan)
     }
@@ -344,6 +365,15 @@ impl Plan {
     /// What a reader of its result should know, as far as it is known before.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Makes what it needs, takes long and is kept ([`Target::prepare`]). A run of a plan
+    /// that was not prepared fails if that is missing.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn prepare(&self, stop: &AtomicBool, told: &mut dyn FnMut(String)) -> Result<(), Error> {
+        self.target.prepare(&self.experiment, stop, told)
     }
 
     /// Runs it. Setting `stop` from outside ends the run early.

@@ -35,6 +35,13 @@ pub(super) static SETTINGS: &[Setting] = &[
             Ok(())
         },
     ),
+    text(
+        "kernel_source",
+        "folder of a kernel's tree, which the target kernel builds and runs",
+        "",
+        |e| e.kernel_source.clone(),
+        crate::Experiment::choose_kernel_source,
+    ),
     setting(Unit::Count, 250, (100, 1000))
         .taken_at(Place::Build("CONFIG_HZ"))
         .form(Form::OneOf("kernels have", &[100, 250, 300, 1000]))

@@ -10,13 +10,13 @@
 //! A kernel is complete or not there: its folder gets its name at the end.
 
 use super::command::{Step, Watch};
-use super::recipe::unwritten;
+use super::recipe::{self, unwritten};
 use crate::failed::failed;
 use blklab_types::{Error, ErrorKind, no_such};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What says what a kernel is.
 const ABOUT: &str = "kernel.toml";
@@ -41,6 +41,9 @@ pub(super) struct About {
     pub(super) source: String,
     /// What names source and recipe together.
     pub(super) key: String,
+    /// What names the recipe; empty where it was not yet written.
+    #[serde(default)]
+    pub(super) recipe: String,
 }
 
 /// A kernel that is ready.
@@ -54,6 +57,8 @@ pub struct Built {
     pub source: String,
     /// What names source and recipe together.
     pub(super) key: String,
+    /// What names the recipe.
+    recipe: String,
     folder: PathBuf,
 }
 
@@ -73,6 +78,23 @@ impl Built {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
         let sizes = entries.filter_map(|e| Some(e.ok()?.metadata().ok()?.len()));
         sizes.sum()
+    }
+
+    /// Whether it was built from somebody's folder.
+    pub fn is_of_tree(&self) -> bool {
+        self.source.starts_with('/')
+    }
+
+    /// Whether it was built as kernels are built now.
+    pub(super) fn is_current(&self) -> bool {
+        self.recipe == recipe::name()
+    }
+
+    /// What orders kernels by when they were built.
+    fn age(&self) -> (Option<SystemTime>, String) {
+        let about = self.folder.join(ABOUT).metadata();
+        let built = about.and_then(|m| m.modified()).ok();
+        (built, self.name.clone())
     }
 
     /// Whether it is of a release such as `7.3` or `7.3.4`.
@@ -128,6 +150,14 @@ impl Cache {
         all
     }
 
+    /// The kernel of a release's own source, as it is built now: of several the one
+    /// built last.
+    pub(super) fn of_release(&self, release: &str) -> Option<Built> {
+        let all = self.kernels().into_iter();
+        let fits = |k: &Built| k.is_of(release) && !k.is_of_tree() && k.is_current();
+        all.filter(fits).max_by_key(Built::age)
+    }
+
     /// The kernel of a release, or of a name: of several the one built last.
     ///
     /// # Errors
@@ -135,14 +165,7 @@ impl Cache {
     pub fn find(&self, wanted: &str) -> Result<Built, Error> {
         let all = self.kernels();
         let found = all.iter().filter(|k| k.name == wanted || k.is_of(wanted));
-        let built = |k: &Built| {
-            k.folder
-                .join(ABOUT)
-                .metadata()
-                .and_then(|m| m.modified())
-                .ok()
-        };
-        match found.max_by_key(|k| (built(k), k.name.clone())) {
+        match found.max_by_key(|k| k.age()) {
             Some(kernel) => Ok(kernel.clone()),
             None if all.is_empty() => Err(Error::new("no kernel was built yet")
                 .of_kind(ErrorKind::UnknownName)
@@ -236,6 +259,7 @@ fn read(folder: &Path) -> Option<Built> {
         release: about.release,
         source: about.source,
         key: about.key,
+        recipe: about.recipe,
         folder: folder.to_owned(),
     })
 }
@@ -248,6 +272,7 @@ pub(super) fn unremoved(path: &Path, e: &std::io::Error) -> Error {
 mod tests {
     use super::{About, Cache};
     use crate::build::command::{Step, Watch};
+    use crate::build::recipe;
     use blklab_types::ErrorKind;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -256,6 +281,7 @@ mod tests {
             release: release.to_owned(),
             source: "linux-source".to_owned(),
             key: key.to_owned(),
+            recipe: recipe::name(),
         };
         let linux = cache.root.join("made");
         std::fs::create_dir_all(&cache.root).expect("a folder");
@@ -286,6 +312,22 @@ mod tests {
         assert!(kernel.bytes() > 6);
         cache.remove(&kernel).expect("it is removed");
         assert_eq!(cache.kernels().len(), 1);
+    }
+
+    #[test]
+    fn a_release_is_never_somebodys_tree_nor_built_in_an_old_way() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::at(folder.path().join("cache"));
+        keep(&cache, "7.3.4", "aa");
+        assert_eq!(cache.of_release("7.3").expect("it is there").key, "aa");
+        let about = cache.folder().join("7.3.4-aa").join(super::ABOUT);
+        let text = std::fs::read_to_string(&about).expect("a text");
+        let of_tree = text.replace("\"linux-source\"", "\"/home/linux\"");
+        std::fs::write(&about, of_tree).expect("a text");
+        assert_eq!(cache.of_release("7.3"), None);
+        std::fs::write(&about, text.replace(&recipe::name(), "old")).expect("a text");
+        assert_eq!(cache.of_release("7.3"), None);
+        assert_eq!(cache.find("7.3").expect("by its release").key, "aa");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::failed::failed;
 use crate::group;
 use blklab_types::Error;
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -27,8 +28,45 @@ pub enum Step {
     Fetching,
     /// The source is unpacked.
     Unpacking,
+    /// Files are compiled.
+    Compiling {
+        /// So many were.
+        done: u32,
+        /// About so many are to be: releases differ.
+        of: u32,
+    },
+}
+
+/// Files that a kernel has, about.
+const FILES: u32 = 1600;
+
+impl Step {
     /// So many files were compiled.
-    Compiling(u32),
+    pub(super) fn compiled(done: u32) -> Step {
+        Step::Compiling {
+            done,
+            of: FILES.max(done),
+        }
+    }
+
+    /// How much of the build is done, of 1.
+    pub fn share(&self) -> f64 {
+        match self {
+            Step::Compiling { done, of } => f64::from(*done) / f64::from(*of),
+            Step::Waiting | Step::Fetching | Step::Unpacking => 0.0,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Waiting => f.write_str("waiting for another build"),
+            Step::Fetching => f.write_str("fetching the source"),
+            Step::Unpacking => f.write_str("unpacking the source"),
+            Step::Compiling { done, of } => write!(f, "compiled {done} of about {of} files"),
+        }
+    }
 }
 
 /// Who watches a build.

@@ -11,6 +11,7 @@ use super::source::Source;
 use super::tools::{self, TO_BUILD, TO_FETCH};
 use crate::failed::failed;
 use blklab_types::Error;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,15 +66,38 @@ pub fn build(cache: &Cache, source: &Source, watch: &mut Watch<'_>) -> Result<Bu
     let _alone = cache.lock(watch)?;
     match source {
         Source::Release(release) => of_release(cache, release, watch),
+        Source::Tree(tree) => of_tree(cache, &canonical(tree)?, watch),
+    }
+}
+
+/// The kernel of a source, if the cache has it: nothing is fetched or built.
+///
+/// # Errors
+/// If a folder cannot be read, or is no kernel's tree.
+pub fn built(cache: &Cache, source: &Source) -> Result<Option<Built>, Error> {
+    match source {
+        Source::Release(release) => Ok(cache.of_release(release)),
         Source::Tree(tree) => {
-            let tree = std::fs::canonicalize(tree).map_err(|e| {
-                Error::new(format!("cannot be read: {e}"))
-                    .of_kind(e.kind().into())
-                    .in_file(&tree.display().to_string())
-            })?;
-            of_tree(cache, &tree, watch)
+            let tree = canonical(tree)?;
+            let key = key_of_tree(&tree, &overlay::files(&tree)?);
+            Ok(cache.with_key(&key.to_string()))
         }
     }
+}
+
+fn canonical(tree: &Path) -> Result<PathBuf, Error> {
+    std::fs::canonicalize(tree).map_err(|e| {
+        Error::new(format!("cannot be read: {e}"))
+            .of_kind(e.kind().into())
+            .in_file(&tree.display().to_string())
+    })
+}
+
+fn key_of_tree(tree: &Path, files: &BTreeSet<PathBuf>) -> Key {
+    let mut key = Key::default();
+    overlay::add_to(&mut key, tree, files);
+    recipe::add_to(&mut key);
+    key
 }
 
 fn of_release(cache: &Cache, release: &str, watch: &mut Watch<'_>) -> Result<Built, Error> {
@@ -103,9 +127,7 @@ fn of_tree(cache: &Cache, tree: &Path, watch: &mut Watch<'_>) -> Result<Built, E
     let files = overlay::files(tree)?;
     let mut name = Key::default();
     name.add(tree.as_os_str().as_encoded_bytes());
-    let mut key = Key::default();
-    overlay::add_to(&mut key, tree, &files);
-    recipe::add_to(&mut key);
+    let key = key_of_tree(tree, &files);
     if let Some(there) = cache.with_key(&key.to_string()) {
         return Ok(there);
     }
@@ -187,7 +209,7 @@ fn compile(
     std::fs::create_dir_all(&objects).map_err(|e| unwritten(&objects, &e))?;
     let wanted = site.folder.join("wanted-config");
     std::fs::write(&wanted, recipe::CONFIG).map_err(|e| unwritten(&wanted, &e))?;
-    (watch.step)(Step::Compiling(0));
+    (watch.step)(Step::compiled(0));
     let mut configure = site.make();
     configure.arg(format!("KCONFIG_ALLCONFIG={}", wanted.display()));
     run(
@@ -205,7 +227,7 @@ fn compile(
     run(&mut make, &site.log, watch, &mut |line, watch| {
         if line.trim_start().starts_with("CC ") {
             nr_files += 1;
-            (watch.step)(Step::Compiling(nr_files));
+            (watch.step)(Step::compiled(nr_files));
         }
     })?;
     let release = output(site.make().args(["-s", "kernelversion"]))?;
@@ -213,6 +235,7 @@ fn compile(
         release: release.trim().to_owned(),
         source: source.to_owned(),
         key: key.to_string(),
+        recipe: recipe::name(),
     };
     let linux = objects.join("linux");
     cache.keep(

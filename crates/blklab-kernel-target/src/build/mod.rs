@@ -13,6 +13,6 @@ mod tools;
 
 pub use cache::{Built, Cache};
 pub use command::{Step, Watch};
-pub use make::build;
+pub use make::{build, built};
 pub use source::Source;
 pub(crate) use tools::find as find_program;

@@ -29,6 +29,10 @@ const FILES: &[(&str, &str)] = &[
         "arch/um/kernel/processor_cost.c",
         include_str!("../../kernel/processor_cost.c"),
     ),
+    (
+        "arch/um/kernel/skas/charged_syscall.c",
+        include_str!("../../kernel/charged_syscall.c"),
+    ),
 ];
 
 /// A change of a file of the tree.
@@ -47,6 +51,13 @@ const EDITS: &[Edit] = &[
         file: "arch/um/kernel/Makefile",
         find: " time.o ",
         replace: " virtual_time.o processor_cost.o ",
+        is_repair: false,
+    },
+    // So does this one contain syscall.c.
+    Edit {
+        file: "arch/um/kernel/skas/Makefile",
+        find: " syscall.o",
+        replace: " charged_syscall.o",
         is_repair: false,
     },
     // The distributions' tick.
@@ -84,6 +95,13 @@ pub(super) fn add_to(key: &mut Key) {
             key.add(text.as_bytes());
         }
     }
+}
+
+/// What names the recipe alone.
+pub(super) fn name() -> String {
+    let mut key = Key::default();
+    add_to(&mut key);
+    key.to_string()
 }
 
 /// Applies files and edits to a copy of a tree. What is already so stays untouched, so

@@ -5,8 +5,8 @@ mod parts;
 mod refused;
 mod results;
 mod script;
+mod source;
 
-use crate::build::{Built, Cache};
 use crate::disk::{Disk, ENDLESS_SECTORS};
 use crate::machine::{EPOCH_MS, Machine};
 use crate::userland::Userland;
@@ -18,6 +18,7 @@ use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Dev, Error, ErrorKind, SECTOR_BYTES};
 use parts::Parts;
+use source::Kernels;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -45,18 +46,17 @@ const TIME_LIMIT: Duration = Duration::from_secs(3600);
 /// disk.
 pub struct Kernel {
     catalogue: Catalogue,
+    kernels: Kernels,
 }
 
 impl Kernel {
     /// Kernels for experiments that choose from this catalogue.
     pub fn with(catalogue: Catalogue) -> Kernel {
-        Kernel { catalogue }
+        Kernel {
+            catalogue,
+            kernels: Kernels::default(),
+        }
     }
-}
-
-/// The kernel of an experiment, which was built before.
-fn kernel_of(e: &Experiment) -> Result<Built, Error> {
-    Cache::of_user()?.find(&e.kernel.to_string())
 }
 
 /// Sectors of its disk.
@@ -76,7 +76,7 @@ impl Target for Kernel {
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(e, &self.catalogue)?;
-        kernel_of(e)?;
+        source::wanted(e)?;
         Ok(Site {
             disk_bytes: disk_sectors(e)?.saturating_mul(SECTOR_BYTES),
             devices: vec![(DISK, DISK_NAME.to_owned())],
@@ -88,6 +88,15 @@ impl Target for Kernel {
 
     fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {
         refused::check_jobs(jobs)
+    }
+
+    fn prepare(
+        &self,
+        e: &Experiment,
+        stop: &AtomicBool,
+        told: &mut dyn FnMut(String),
+    ) -> Result<(), Error> {
+        self.kernels.prepare(e, stop, told)
     }
 
     fn memory(&self, e: &Experiment, _: Work<'_>, _: &Site) -> Estimate {
@@ -119,7 +128,7 @@ impl Target for Kernel {
 impl Kernel {
     fn carry_out(&self, plan: &Plan, sinks: Sinks, stop: &AtomicBool) -> Result<Outcome, Error> {
         let e = plan.experiment();
-        let kernel = kernel_of(e)?;
+        let kernel = self.kernels.get(e)?;
         let text = plan.jobs().expect("only jobs are accepted");
         let parts = Parts::new(&text.jobs, disk_sectors(e)?)?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
