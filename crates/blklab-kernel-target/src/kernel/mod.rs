@@ -6,8 +6,9 @@ mod refused;
 mod results;
 mod script;
 mod source;
+mod stack;
 
-use crate::disk::{Disk, ENDLESS_SECTORS};
+use crate::disk::Disk;
 use crate::machine::{EPOCH_MS, Machine};
 use crate::userland::Userland;
 use blklab_device::{DeviceLimits, interrupted};
@@ -16,21 +17,14 @@ use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
-use blklab_types::{Dev, Error, ErrorKind, SECTOR_BYTES};
+use blklab_types::{Error, ErrorKind};
 use parts::Parts;
 use source::Kernels;
+use stack::Stack;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The disk, as it is told of: the number that virtio's disks have depends on what else a
-/// kernel has.
-const DISK: Dev = Dev {
-    major: 254,
-    minor: 0,
-};
-/// Its name.
-const DISK_NAME: &str = "vda";
 /// Programs of this machine that every machine has, and their packages in Debian.
 const PROGRAMS: &[(&str, &str)] = &[
     ("fio", "fio"),
@@ -59,12 +53,6 @@ impl Kernel {
     }
 }
 
-/// Sectors of its disk.
-fn disk_sectors(e: &Experiment) -> Result<u64, Error> {
-    let capacity = blklab_sim::build_device(e)?.capacity_sectors();
-    Ok(capacity.unwrap_or(ENDLESS_SECTORS))
-}
-
 impl Target for Kernel {
     fn name(&self) -> &'static str {
         "kernel"
@@ -77,9 +65,11 @@ impl Target for Kernel {
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(e, &self.catalogue)?;
         source::wanted(e)?;
+        let stack = Stack::new(e)?;
+        let devices = stack.devices().iter();
         Ok(Site {
-            disk_bytes: disk_sectors(e)?.saturating_mul(SECTOR_BYTES),
-            devices: vec![(DISK, DISK_NAME.to_owned())],
+            disk_bytes: stack.bytes(),
+            devices: devices.map(|d| (d.dev, d.name.clone())).collect(),
             described_in: Vec::new(),
             nr_cpus: 1,
             epoch_ms: EPOCH_MS,
@@ -110,7 +100,7 @@ impl Target for Kernel {
     }
 
     fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error> {
-        Ok(Parts::new(jobs, disk_sectors(e)?)?.ranges)
+        Ok(Parts::new(jobs, Stack::new(e)?.sectors())?.ranges)
     }
 
     fn run(&self, plan: &Plan, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
@@ -130,7 +120,8 @@ impl Kernel {
         let e = plan.experiment();
         let kernel = self.kernels.get(e)?;
         let text = plan.jobs().expect("only jobs are accepted");
-        let parts = Parts::new(&text.jobs, disk_sectors(e)?)?;
+        let stack = Stack::new(e)?;
+        let parts = Parts::new(&text.jobs, stack.sectors())?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
         let model = interrupted(blklab_sim::build_device(e)?, e.interrupt_latency());
         let limits = blklab_device::limits(&e.device.name, &e.device.params);
@@ -144,14 +135,14 @@ impl Kernel {
             userland: Userland {
                 programs: PROGRAMS.to_vec(),
                 files: vec![("job.fio".to_owned(), script::job_text(&job).into_bytes())],
-                script: script::script(e, &self.catalogue, &parts)?,
+                script: script::script(e, &self.catalogue, &stack, &parts)?,
             },
             arguments: script::arguments(e, plan.facts()),
             disks: vec![Disk::modelled(&e.device.name, model, &limits)],
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;
-        let mut outcome = results::read(&ended, &text.jobs, &kernel, sinks)?;
+        let mut outcome = results::read(&ended, &text.jobs, &stack, &kernel, sinks)?;
         outcome.notes.push(format!(
             "Linux {} ({}) ran in virtual time, on one processor; its driver is virtio_blk",
             kernel.release, kernel.source

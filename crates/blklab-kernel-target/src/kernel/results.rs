@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came out of a machine: the events of its disk and fio's own results.
 
-use super::DISK;
+use super::stack::Stack;
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
@@ -50,6 +50,7 @@ struct Found {
 pub(super) fn read(
     ended: &Ended,
     jobs: &JobFile,
+    stack: &Stack,
     kernel: &Built,
     mut sinks: Sinks,
 ) -> Result<Outcome, Error> {
@@ -62,7 +63,7 @@ pub(super) fn read(
         "log" => text(from).map(|t| found.log = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
-        "trace.blktrace.0" => found.events(from, &mut sinks),
+        "trace.blktrace.0" => found.events(from, stack, &mut sinks),
         _ => Ok(()),
     })?;
     if let Some(first) = found.refused.lines().next() {
@@ -151,7 +152,12 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
 
 impl Found {
     /// Passes the events of the disk on.
-    fn events(&mut self, from: &mut dyn Read, sinks: &mut Sinks) -> Result<(), Error> {
+    fn events(
+        &mut self,
+        from: &mut dyn Read,
+        stack: &Stack,
+        sinks: &mut Sinks,
+    ) -> Result<(), Error> {
         self.has_trace = true;
         let mut reader = BlktraceReader::from_stream(from, "the kernel's trace");
         let mut names: BTreeMap<Pid, bool> = BTreeMap::new();
@@ -164,7 +170,7 @@ impl Found {
                     sinks.trace.process(time, pid, comm);
                 }
                 Some(Item::Event(event)) => {
-                    let event = of_disk(&event);
+                    let event = of_disk(&event, stack);
                     self.end = self.end.max(event.time);
                     if event.action == Action::Queue && names.get(&event.pid) == Some(&true) {
                         let time = event.time;
@@ -177,7 +183,7 @@ impl Found {
                     sinks.trace.event(&event);
                 }
                 Some(Item::Message(event, text)) => {
-                    sinks.trace.message(&of_disk(&event), text);
+                    sinks.trace.message(&of_disk(&event, stack), text);
                 }
                 Some(_) => {}
             }
@@ -192,11 +198,12 @@ impl Found {
 }
 
 /// The event with the number that the disk is told of by.
-fn of_disk(event: &Event) -> Event {
+fn of_disk(event: &Event, stack: &Stack) -> Event {
+    let major = stack.devices()[0].dev.major;
     let mut event = *event;
     if event.from_dev.major == event.dev.major {
-        event.from_dev.major = DISK.major;
+        event.from_dev.major = major;
     }
-    event.dev.major = DISK.major;
+    event.dev.major = major;
     event
 }

@@ -2,8 +2,8 @@
 //! What a machine is told to do: settings written to their files, then fio under
 //! blktrace.
 
-use super::DISK_NAME;
 use super::parts::Parts;
+use super::stack::Stack;
 use blklab_experiment::settings::Home;
 use blklab_experiment::{Catalogue, Experiment, Facts};
 use blklab_types::{Error, Span};
@@ -74,9 +74,13 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
 }
 
 /// Files of the disk's queue, and what is written there.
-fn settings(e: &Experiment, catalogue: &Catalogue) -> Result<Vec<(String, String)>, Error> {
+fn settings(
+    e: &Experiment,
+    catalogue: &Catalogue,
+    disk: &str,
+) -> Result<Vec<(String, String)>, Error> {
     let facts = e.queue_facts(catalogue)?;
-    let queue = |name: &str| format!("/sys/block/{DISK_NAME}/queue/{name}");
+    let queue = |name: &str| format!("/sys/block/{disk}/queue/{name}");
     // What the kernel would learn from the device's own driver.
     let mut all = vec![
         (queue("rotational"), u32::from(facts.rotational).to_string()),
@@ -90,7 +94,7 @@ fn settings(e: &Experiment, catalogue: &Catalogue) -> Result<Vec<(String, String
     let rows = e.settings(catalogue);
     let told = rows.iter().filter(|s| s.home != Home::Cgroup);
     all.extend(told.filter_map(|s| {
-        let file = s.file(DISK_NAME, "")?;
+        let file = s.file(disk, "")?;
         // The depth of the disk is a parameter of its driver.
         let is_driver = file.contains("/device/");
         (!is_driver).then_some(())?;
@@ -128,8 +132,10 @@ pub(super) fn job_text(spelled_out: &str) -> String {
 pub(super) fn script(
     e: &Experiment,
     catalogue: &Catalogue,
+    stack: &Stack,
     parts: &Parts,
 ) -> Result<String, Error> {
+    let top = stack.top_path();
     let mut s = String::new();
     // What the kernel does not take is written down.
     s.push_str("put() { echo \"$2\" > \"$1\" || echo \"$1 $2\" >> refused; }\n");
@@ -137,16 +143,15 @@ pub(super) fn script(
         let number = i + 1;
         let _ = writeln!(
             s,
-            "addpart /dev/{DISK_NAME} {number} {} {} || exit 1",
+            "addpart {top} {number} {} {} || exit 1",
             part.start, part.sectors
         );
-        link(&mut s, &part.name, &format!("/dev/{DISK_NAME}{number}"));
+        link(&mut s, &part.name, &format!("{top}{number}"));
     }
-    let own = format!("/dev/{DISK_NAME}");
-    for name in parts.whole.iter().filter(|name| **name != own) {
-        link(&mut s, name, &own);
+    for name in parts.whole.iter().filter(|name| **name != top) {
+        link(&mut s, name, &top);
     }
-    for (file, text) in settings(e, catalogue)? {
+    for (file, text) in settings(e, catalogue, stack.top())? {
         if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
             // More than the device's is the device's; newer kernels refuse it.
             let most = format!("$(cat {queue}/discard_max_hw_bytes)");
@@ -158,7 +163,7 @@ pub(super) fn script(
     s.push_str("sync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
     let _ = writeln!(
         s,
-        "blktrace -d /dev/{DISK_NAME} -o trace -b 1024 -n 16 > blktrace.log 2>&1 &\n\
+        "blktrace -d {top} -o trace -b 1024 -n 16 > blktrace.log 2>&1 &\n\
          BLKTRACE=$!\n\
          sleep 1\n\
          fio --output-format=json+ --output=fio.json job.fio\n\
