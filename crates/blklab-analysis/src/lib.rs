@@ -14,7 +14,9 @@
 pub mod bins;
 pub mod breakdown;
 pub mod collect;
+pub mod common;
 pub mod distribution;
+pub mod divergence;
 pub mod findings;
 mod index;
 pub mod lifecycle;

@@ -13,7 +13,6 @@
 
 mod between;
 mod decisions;
-mod diff;
 mod measured;
 
 pub use between::FioBetween;

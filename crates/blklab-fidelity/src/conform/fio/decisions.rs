@@ -2,7 +2,7 @@
 //! Decisions: the dispatch order of the model, fed with the recorded bios and
 //! completions, beside the recorded one.
 
-use super::diff;
+use blklab::analysis::common;
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use blklab_formats::TraceFile;
@@ -129,7 +129,7 @@ fn of_orders(recorded: &[Dispatched], simulated: &[Dispatched]) -> Decisions {
     let same = pairs.take_while(|(a, b)| a.is_same(b)).count();
     let identical = same == recorded.len() && same == simulated.len();
     // What both begin with is common anyway.
-    let rest = diff::common(&recorded[same..], &simulated[same..], Dispatched::is_same);
+    let rest = common::length(&recorded[same..], &simulated[same..], Dispatched::is_same);
     let share = |n: usize, of: usize| match of {
         0 => 1.0,
         _ => n as f64 / of as f64,

@@ -10,8 +10,8 @@
 const EDITS_MAX: usize = 20_000;
 
 /// Length of the longest common subsequence; none if the sequences are more
-/// than [`EDITS_MAX`] insertions and deletions apart.
-pub(super) fn common<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> Option<usize> {
+/// than 20,000 insertions and deletions apart.
+pub fn length<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> Option<usize> {
     let total = a.len() + b.len();
     let max = total.min(EDITS_MAX);
     // furthest[max + k]: how far along `a` a path on diagonal k = x - y gets.
@@ -49,8 +49,8 @@ mod tests {
 
     fn check(a: &str, b: &str, expected: usize) {
         let (x, y) = (a.as_bytes(), b.as_bytes());
-        assert_eq!(common(x, y, |p, q| p == q), Some(expected), "{a} {b}");
-        assert_eq!(common(y, x, |p, q| p == q), Some(expected), "{b} {a}");
+        assert_eq!(length(x, y, |p, q| p == q), Some(expected), "{a} {b}");
+        assert_eq!(length(y, x, |p, q| p == q), Some(expected), "{b} {a}");
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         };
         for n in 0..40 {
             let (a, b) = (word(n), word(37 - n % 30));
-            assert_eq!(common(&a, &b, |p, q| p == q), Some(table(&a, &b)));
+            assert_eq!(length(&a, &b, |p, q| p == q), Some(table(&a, &b)));
         }
     }
 
@@ -94,6 +94,6 @@ mod tests {
     fn sequences_with_nothing_in_common_are_given_up() {
         let a = vec![0; EDITS_MAX];
         let b = vec![1; EDITS_MAX];
-        assert_eq!(common(&a, &b, |p, q| p == q), None);
+        assert_eq!(length(&a, &b, |p, q| p == q), None);
     }
 }
