@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use blklab::matrix::Cell;
 use blklab::repeat::Rounds;
 use blklab::run::{Collect, RunOptions, RunOutput};
+use blklab::side_by_side;
 use blklab::targets::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,7 @@ pub(crate) fn execute(
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
     // The table says which experiments gave the same run.
     let compares = a.output_format == "table" && cells.len() > 1;
+    let beside = side_by_side::is_wanted(cells);
     let progress = Progress::new(0);
     let mut runs: Vec<Option<RunOutput>> = cells.iter().map(|_| None).collect();
     loop {
@@ -46,7 +48,11 @@ pub(crate) fn execute(
                 stop: Arc::clone(stop),
                 meter: meter.clone(),
                 fingerprint: compares,
-                collect: collected(a, &plans[place]),
+                collect: match beside {
+                    true => Collect::Statistics,
+                    false => collected(a, &plans[place]),
+                },
+                kept_events_max: if beside { side_by_side::EVENTS_MAX } else { 0 },
                 counters: a.out.is_some(),
                 has_idle_core,
                 ..RunOptions::default()
@@ -70,6 +76,7 @@ pub(crate) fn execute(
             break;
         }
     }
+    side_by_side::compare(cells, &mut runs);
     if compares {
         learn_merged_queues(cells, plans, &mut runs, threads, stop)?;
     }
@@ -117,6 +124,7 @@ fn run_plan(a: &RunArgs, plan: &Plan, options: &RunOptions) -> Result<RunOutput>
     let second = run(&RunOptions {
         traces: Vec::new(),
         collect: Collect::Totals,
+        kept_events_max: 0,
         ..options.clone()
     })?;
     if second.interrupted {

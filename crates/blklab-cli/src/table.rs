@@ -4,6 +4,7 @@
 //! Tables of the jobs, then the use of the disk, then what a reader should
 //! know.
 
+mod beside;
 mod footer;
 mod rows;
 
@@ -96,6 +97,7 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     if disk.iter().any(|r| r.spread("disk_requests").median > 0.0) {
         rows::show_disk(out, &disk, width)?;
     }
+    beside::show(out, pairs, width)?;
     if pairs.len() > 1 {
         rows::show_digests(out, pairs, width)?;
     }

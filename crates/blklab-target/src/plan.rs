@@ -31,6 +31,11 @@ pub trait Target: Send + Sync {
     /// The first thing that is wrong.
     fn survey(&self, e: &Experiment) -> Result<Site, Error>;
 
+    /// The most processors that its machine has; none: any number.
+    fn cpus_max(&self) -> Option<u32> {
+        None
+    }
+
     /// Refuses jobs of kinds that it does not run, before anything is made of them.
     ///
     /// # Errors

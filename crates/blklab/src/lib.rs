@@ -101,6 +101,7 @@ pub mod run;
 pub mod run_directory;
 pub mod same;
 pub mod scheduler;
+pub mod side_by_side;
 pub mod statistics;
 pub mod summary;
 #[cfg(feature = "arrow")]

@@ -324,6 +324,7 @@ fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell
         }
     }
     run_without_absent(&mut cells);
+    share_processors(&mut cells, planner)?;
     let repeat = o.repeat.max(1);
     Ok(cells
         .into_iter()
@@ -349,6 +350,35 @@ fn run_without_absent(cells: &mut [Cell]) {
             cell.experiment.drop_absent();
         }
     }
+}
+
+/// Where targets are compared, all have as many processors as the one with the fewest,
+/// unless their number was chosen.
+fn share_processors(cells: &mut [Cell], planner: &Planner) -> Result<(), Error> {
+    let is_compared = |cell: &Cell| cell.label.iter().any(|(key, _)| key == "target");
+    if !cells.iter().any(is_compared) {
+        return Ok(());
+    }
+    let mut fewest: Option<(u32, &str)> = None;
+    for cell in cells.iter() {
+        let target = planner.target(&cell.experiment)?;
+        let most = target.cpus_max().map(|most| (most, target.name()));
+        fewest = [fewest, most].into_iter().flatten().min();
+    }
+    let Some((cpus, name)) = fewest else {
+        return Ok(());
+    };
+    for cell in cells {
+        let e = &mut cell.experiment;
+        if e.vm.cpus.is_none() {
+            e.set("cpus", &cpus.to_string(), planner.catalogue())?;
+            e.remarks.push(format!(
+                "every target has {cpus} processor(s), as the target {name} has no more; \
+                 --set cpus=N chooses another number"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Where nothing else chose one, the job file's `ioscheduler` chooses the

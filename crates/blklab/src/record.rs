@@ -74,6 +74,9 @@ pub struct RunRecord {
     /// Counters of the page cache and of queues over time, of a run that kept them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<CounterSeries>,
+    /// Compared with the same experiment on another target, if there is one.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub beside: Value,
     /// Statistics of the event stream, as `blklab trace stats` has them.
     pub trace: Value,
 }
@@ -131,6 +134,7 @@ impl RunRecord {
             notes: run.notes.clone(),
             metrics: metrics(run),
             counters: run.counters.clone(),
+            beside: json!(run.beside),
             trace: json!(run.stats),
         }
     }

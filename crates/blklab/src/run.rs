@@ -9,6 +9,7 @@ use crate::disk_stats::DiskStats;
 use crate::fingerprint::{Fingerprint, MergedQueues};
 use crate::life_totals::LifeTotals;
 use crate::meter::Meter;
+use crate::side_by_side::Beside;
 use crate::trace_file::{Rows, TraceFormat, TraceOptions, TraceOut};
 use analysis::Analysis;
 use beside::Analyst;
@@ -53,9 +54,8 @@ pub struct RunOptions {
     pub watches: Vec<BioFilter>,
     /// What is made of the events.
     pub collect: Collect,
-    /// Keep all trace events in memory: for short runs, such as tests of a
-    /// scheduler.
-    pub keep_events: bool,
+    /// Keep so many trace events in memory, from the first on.
+    pub kept_events_max: usize,
     /// Report here how far the run is.
     pub meter: Option<Arc<Meter>>,
     /// Learn from the scheduler's messages whose queues it merged; writing them
@@ -113,8 +113,11 @@ pub struct RunOutput {
     pub trace_files: Vec<PathBuf>,
     /// Figures of the bios that the options asked for, in that order.
     pub watched: Vec<BioFigures>,
-    /// All trace events, if the options asked for them.
+    /// The first trace events, as many as the options asked for.
     pub events: Vec<Event>,
+    /// Compared with the same experiment on another target, if there is one
+    /// ([`crate::side_by_side`]).
+    pub beside: Option<Beside>,
 }
 
 /// What a block device did.
@@ -137,8 +140,10 @@ struct Streams {
     fingerprint: Option<Fingerprint>,
     meter: Option<Arc<Meter>>,
     out: Vec<TraceOut>,
-    /// Where they are kept, if they are.
-    kept: Option<Vec<Event>>,
+    /// Those that are kept.
+    kept: Vec<Event>,
+    /// How many that may be.
+    kept_max: usize,
     /// Whether anybody but the analyst is told of events.
     has_others: bool,
 }
@@ -155,8 +160,8 @@ impl Streams {
         for out in &mut self.out {
             out.event(event);
         }
-        if let Some(kept) = &mut self.kept {
-            kept.push(*event);
+        if self.kept.len() < self.kept_max {
+            self.kept.push(*event);
         }
     }
 }
@@ -211,14 +216,15 @@ pub fn run(plan: &Plan, options: &RunOptions) -> Result<RunOutput, Error> {
     let has_others = options.fingerprint
         || options.meter.is_some()
         || !options.traces.is_empty()
-        || options.keep_events;
+        || options.kept_events_max > 0;
     let streams = Rc::new(RefCell::new(Streams {
         analyst: Analyst::new(Analysis::new(plan, options), options.has_idle_core),
         merged_queues: options.merged_queues.then(MergedQueues::default),
         fingerprint: options.fingerprint.then(Fingerprint::default),
         meter: options.meter.clone(),
         out: open_traces(plan, options)?,
-        kept: options.keep_events.then(Vec::new),
+        kept: Vec::new(),
+        kept_max: options.kept_events_max,
         has_others,
     }));
     let counters = options
@@ -248,7 +254,7 @@ pub fn run(plan: &Plan, options: &RunOptions) -> Result<RunOutput, Error> {
         output.counters = log.take().finish(output.end);
     }
     output.trace_files = finish_traces(traces)?;
-    output.events = streams.kept.take().unwrap_or_default();
+    output.events = std::mem::take(&mut streams.kept);
     Ok(output)
 }
 
@@ -324,6 +330,7 @@ impl RunOutput {
             trace_files: Vec::new(),
             watched: Vec::new(),
             events: Vec::new(),
+            beside: None,
         }
     }
 }

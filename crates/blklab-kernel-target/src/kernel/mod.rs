@@ -31,6 +31,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("blktrace", "blktrace"),
     ("addpart", "util-linux"),
 ];
+/// Processors of a machine in virtual time: User Mode Linux has no more there.
+const CPUS: u32 = 1;
 /// What a machine takes of memory beside what its jobs touch.
 const MACHINE_BYTES: u64 = 384 << 20;
 /// A run ends with an error if it takes longer.
@@ -62,6 +64,10 @@ impl Target for Kernel {
         self.catalogue.clone()
     }
 
+    fn cpus_max(&self) -> Option<u32> {
+        Some(CPUS)
+    }
+
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(e, &self.catalogue)?;
         source::wanted(e)?;
@@ -71,7 +77,7 @@ impl Target for Kernel {
             disk_bytes: stack.bytes(),
             devices: devices.map(|d| (d.dev, d.name.clone())).collect(),
             described_in: Vec::new(),
-            nr_cpus: 1,
+            nr_cpus: CPUS as u16,
             epoch_ms: EPOCH_MS,
         })
     }

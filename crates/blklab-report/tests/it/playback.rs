@@ -79,7 +79,7 @@ fn planner() -> Planner {
     let planner = Planner::for_targets(vec![first()]);
     let plan = planner.plan(&experiment(&planner)).expect("a plan");
     let options = RunOptions {
-        keep_events: true,
+        kept_events_max: usize::MAX,
         ..RunOptions::default()
     };
     let output = run(&plan, &options).expect("it runs");

@@ -106,7 +106,7 @@ mod tests {
         let kept = |collect| {
             let options = RunOptions {
                 collect,
-                keep_events: true,
+                kept_events_max: usize::MAX,
                 ..RunOptions::default()
             };
             output("[a]\nrw=read\nsize=64k\n", "none", &options).events
