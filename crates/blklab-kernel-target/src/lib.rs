@@ -28,6 +28,7 @@ mod request;
 mod store;
 mod userland;
 mod vhost;
+mod workplace;
 
 pub use build::{Built, Cache, Source, Step, Watch, build, built};
 pub use cpio::TakeFile;

@@ -8,6 +8,7 @@ use crate::failed::failed;
 use crate::group;
 use crate::host::Host;
 use crate::userland::Userland;
+use crate::workplace::Workplace;
 use blklab_types::{Error, ErrorKind};
 use std::cell::Cell;
 use std::fs::File;
@@ -88,8 +89,7 @@ impl Machine<'_> {
     /// # Errors
     /// If the kernel dies, takes too long, breaks the protocol or is stopped.
     pub fn run(self, stop: &AtomicBool) -> Result<Ended, Error> {
-        let folder = tempfile::Builder::new().prefix("blklab-").tempdir();
-        let folder = folder.map_err(|e| failed(&format!("no temporary folder: {e}")))?;
+        let folder = Workplace::new()?;
         let results = disk_name(self.disks.len());
         let archive = folder.path().join("initramfs");
         self.userland.write(self.kernel, &results, &archive)?;
@@ -181,6 +181,8 @@ fn command(kernel: &Built, folder: &Path, console: &Path) -> Result<Command, Err
         "seccomp=on",
         "null_blk.nr_devices=0",
         "loop.max_loop=0",
+        "zram.num_devices=0",
+        "scsi_debug.add_host=0",
     ]);
     command
         .env_clear()
@@ -225,7 +227,12 @@ fn with_last_words(e: Error, console: &Path) -> Error {
     if lines.is_empty() {
         return e;
     }
-    let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join(" | ");
+    // What it says of its end goes before the traces of calls behind that.
+    let panic = lines.iter().rposition(|line| line.contains("Kernel panic"));
+    let last = match panic {
+        Some(at) => lines[at].to_owned(),
+        None => lines[lines.len().saturating_sub(LINES_SHOWN)..].join(" | "),
+    };
     let kind = e.kind;
     Error::new(format!("{}; its last words: {last}", e.what)).of_kind(kind)
 }

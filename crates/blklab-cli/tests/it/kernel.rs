@@ -26,8 +26,19 @@ fn what_is_not_there_is_said_with_what_brings_it() {
         (&["kernel", "remove", "7.3"], "no kernel was built yet"),
         (&["kernel", "build", "6.1.2"], "write it like 7.3 or 6.12"),
         (
-            &["run", "job.fio", "--target", "kernel", "--kernel", "7.3"],
-            "blklab kernel build RELEASE builds one",
+            &["run", "job.fio", "--target", "kernel", "--kernel", "2.6.28"],
+            "'2.6.28' is no release that Debian has a source of",
+        ),
+        (
+            &[
+                "run",
+                "job.fio",
+                "--target",
+                "kernel",
+                "--kernel-source",
+                "nowhere",
+            ],
+            "--kernel-source nowhere: nowhere/Makefile: cannot be read",
         ),
         (
             &["run", "job.fio", "--target", "kernel", "--fs", "ext4"],
