@@ -355,18 +355,55 @@ Examples:
 pub(crate) struct ConformArgs {
     /// Cases (a fio job is one if results/ID.json lies beside its folder), disks
     /// (.diskspecs), folders of them or with a folder cases/, or folders of
-    /// measured machines (results.csv, jobs/, results/)
-    #[arg(required_unless_present = "findings", value_name = "PATH")]
+    /// measured machines (results.csv, jobs/, results/). With --against: experiments
+    /// to compare in place of random ones
+    #[arg(required_unless_present_any = ["findings", "against"], value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Examine what blklab why says of random scenarios in which a cause is
     /// planted, and of as many with nothing wrong
     #[arg(long, conflicts_with_all = ["paths", "seeds", "cpu_cost", "results"])]
     pub(crate) findings: bool,
+    /// Run experiments on the models and on this target, and compare orders and figures:
+    /// random ones, or those of the paths
+    #[arg(long, value_name = "TARGET", value_enum, conflicts_with_all = ["findings", "seeds", "cpu_cost", "results"])]
+    pub(crate) against: Option<Against>,
+    /// Of random experiments: so many for each kernel
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "against", conflicts_with = "paths", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) count: u64,
+    /// Of random experiments: kernels that were built [default: 6.12]
+    #[arg(
+        long,
+        value_name = "V",
+        requires = "against",
+        conflicts_with = "paths",
+        value_delimiter = ','
+    )]
+    pub(crate) kernel: Vec<String>,
+    /// Of random experiments: schedulers [default: none,mq-deadline,kyber,bfq]
+    #[arg(
+        long,
+        visible_alias = "sched",
+        value_name = "NAME",
+        requires = "against",
+        conflicts_with = "paths",
+        value_delimiter = ','
+    )]
+    pub(crate) scheduler: Vec<String>,
+    /// With --against: experiments side by side [default: the number of cores]
+    #[arg(long, value_name = "N", requires = "against", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
+    /// With --against: begin none after so many seconds
+    #[arg(long, value_name = "S", requires = "against", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) time_limit: Option<u64>,
+    /// With --against: make each experiment that differs smaller as long as it differs in
+    /// the same way, and keep it in this folder
+    #[arg(long, value_name = "DIR", requires = "against")]
+    pub(crate) keep: Option<PathBuf>,
     /// Of findings: scenarios with a cause, and as many without
     #[arg(long, value_name = "N", default_value_t = 290, requires = "findings", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) scenarios: u64,
-    /// Of findings: seed of the scenarios
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "findings")]
+    /// Of findings and random experiments: seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Of measured machines and fio jobs: these cases only; of findings: what is
     /// said in these scenarios, with the file of their experiment
@@ -385,6 +422,13 @@ pub(crate) struct ConformArgs {
     /// How to show it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = ConformFormat::Table)]
     pub(crate) output_format: ConformFormat,
+}
+
+/// What the models are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Against {
+    /// Real kernels in virtual time
+    Kernel,
 }
 
 /// Formats of `conform`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab conform`.
 
+mod differential;
 mod findings;
 mod fio;
 mod machines;
@@ -20,6 +21,9 @@ use std::path::PathBuf;
 pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     if a.findings {
         return findings::conform(a);
+    }
+    if a.against.is_some() {
+        return differential::conform(a);
     }
     let (machines, others): (Vec<PathBuf>, Vec<PathBuf>) =
         a.paths.iter().cloned().partition(|path| is_machine(path));

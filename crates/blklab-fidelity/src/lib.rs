@@ -8,4 +8,5 @@
 
 pub mod causes;
 pub mod conform;
+pub mod differential;
 pub mod reproduce;

@@ -26,12 +26,12 @@ impl Draw {
     }
 
     /// One of some.
-    pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> T {
+    pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.number(0..=of.len() as u64 - 1) as usize]
     }
 
     /// Yes once in so many times.
-    pub(super) fn once_in(&mut self, times: u64) -> bool {
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.number(1..=times) == 1
     }
 }

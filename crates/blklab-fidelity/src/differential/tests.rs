@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Drawn experiments are experiments.
+
+use super::*;
+use blklab::targets::{Planner, Sim};
+
+fn wanted() -> Wanted {
+    Wanted {
+        kernel: "6.12".to_owned(),
+        schedulers: ["none", "mq-deadline", "kyber", "bfq"]
+            .map(str::to_owned)
+            .to_vec(),
+    }
+}
+
+#[test]
+fn a_seed_and_a_number_draw_the_same_and_most_can_be_run() {
+    assert_eq!(draw(&wanted(), 1, 7), draw(&wanted(), 1, 7));
+    assert_ne!(draw(&wanted(), 1, 7), draw(&wanted(), 1, 8));
+    let planner = Planner::new(Sim::default());
+    let all: Vec<Case> = (0..100).map(|n| draw(&wanted(), 3, n)).collect();
+    let planned = all.iter().filter(|case| {
+        let e = case.experiment(planner.catalogue()).expect("an experiment");
+        planner.plan(&e).is_ok()
+    });
+    let planned = planned.count();
+    assert!(planned >= 90, "{planned} of 100");
+}
+
+#[test]
+fn a_case_is_the_same_in_one_file_and_in_two() {
+    let case = draw(&wanted(), 1, 1);
+    assert!(case.text(None).contains(&case.job_text()));
+    assert!(case.text(Some("a.fio")).contains("job_file = \"a.fio\""));
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Agreement by release and scheduler, and what kinds of differences there are.
+
+use super::pair::{Compared, Verdict};
+use blklab::analysis::divergence::Kind;
+use blklab::analysis::middle;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How often a kind of difference came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KindCount {
+    /// In words.
+    pub kind: String,
+    /// How often.
+    pub count: usize,
+    /// The first experiment with it.
+    pub example: String,
+}
+
+/// Totals of some comparisons.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Totals {
+    /// Release.
+    pub kernel: String,
+    /// Scheduler, or all.
+    pub scheduler: String,
+    /// Experiments.
+    pub experiments: usize,
+    /// Of those, with the same order.
+    pub identical: usize,
+    /// Of the others, those that part at a tie.
+    pub ties: usize,
+    /// Figures compared.
+    pub figures: usize,
+    /// Figures that agree.
+    pub within: usize,
+    /// Median over the figures of the ratio's distance from 1.
+    pub median_error: Option<f64>,
+    /// Kinds of differences, the most frequent first.
+    pub kinds: Vec<KindCount>,
+}
+
+impl Totals {
+    fn new(kernel: &str, scheduler: &str, all: &[&Compared]) -> Totals {
+        let count = |f: &dyn Fn(&Compared) -> bool| all.iter().filter(|c| f(c)).count();
+        let figures = || all.iter().flat_map(|c| &c.figures);
+        let mut kinds: BTreeMap<&Verdict, Vec<&str>> = BTreeMap::new();
+        for c in all.iter().filter(|c| c.verdict != Verdict::Same) {
+            kinds.entry(&c.verdict).or_default().push(&c.id);
+        }
+        let counted = kinds.into_iter().map(|(verdict, ids)| KindCount {
+            kind: verdict.words(),
+            count: ids.len(),
+            example: ids[0].to_owned(),
+        });
+        let mut kinds: Vec<KindCount> = counted.collect();
+        kinds.sort_by_key(|k| std::cmp::Reverse(k.count));
+        Totals {
+            kernel: kernel.to_owned(),
+            scheduler: scheduler.to_owned(),
+            experiments: all.len(),
+            identical: count(&|c| c.order.is_identical()),
+            ties: count(&|c| c.verdict == Verdict::Order(Kind::Tie)),
+            figures: figures().count(),
+            within: figures().filter(|f| f.within).count(),
+            median_error: middle(figures().map(super::FigurePair::error).collect()),
+            kinds,
+        }
+    }
+}
+
+/// The totals of each scheduler on each release, then of all on it.
+pub fn totals(all: &[Compared]) -> Vec<Totals> {
+    let mut rows = Vec::new();
+    let mut kernels: Vec<&str> = Vec::new();
+    for c in all {
+        if !kernels.contains(&c.kernel.as_str()) {
+            kernels.push(&c.kernel);
+        }
+    }
+    for kernel in kernels {
+        let own: Vec<&Compared> = all.iter().filter(|c| c.kernel == kernel).collect();
+        let mut schedulers: Vec<&str> = own.iter().map(|c| c.scheduler.as_str()).collect();
+        schedulers.sort_unstable();
+        schedulers.dedup();
+        for name in schedulers {
+            let some = own.iter().copied().filter(|c| c.scheduler == name);
+            rows.push(Totals::new(kernel, name, &some.collect::<Vec<_>>()));
+        }
+        rows.push(Totals::new(kernel, "all", &own));
+    }
+    rows
+}
