@@ -190,7 +190,7 @@ impl Pair {
             let plan = self.planner.plan(side)?;
             let options = RunOptions {
                 stop: Arc::clone(&self.stop),
-                keep_events: true,
+                kept_events_max: usize::MAX,
                 ..RunOptions::default()
             };
             let output = run(&plan, &options)?;
