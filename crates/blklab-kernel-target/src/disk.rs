@@ -27,6 +27,8 @@ pub struct Disk {
     wakes: BinaryHeap<Reverse<(Time, u64, u64)>>,
     wakes_asked: u64,
     in_flight: Slab<CmdId, Option<Request>>,
+    /// Requests that it got so far.
+    nr_requests: u64,
     /// Requests that end at a time, in order.
     ending: Vec<(Request, Status)>,
     ends_at: Time,
@@ -74,6 +76,7 @@ impl Disk {
             wakes: BinaryHeap::new(),
             wakes_asked: 0,
             in_flight: Slab::default(),
+            nr_requests: 0,
             ending: Vec::new(),
             ends_at: Time::ZERO,
             scratch_wakes: Vec::new(),
@@ -97,6 +100,11 @@ impl Disk {
             return wake;
         }
         Some(wake.map_or(self.ends_at, |wake| wake.min(self.ends_at)))
+    }
+
+    /// Requests that it got so far.
+    pub(crate) fn nr_requests(&self) -> u64 {
+        self.nr_requests
     }
 
     /// Takes a request.
@@ -132,6 +140,7 @@ impl Disk {
                     sector: *sector,
                     nr_sectors: *nr_sectors,
                 };
+                self.nr_requests += 1;
                 if command.exceeds(self.description.capacity_sectors) {
                     self.end(now, r, Status::Failed);
                     return Ok(());

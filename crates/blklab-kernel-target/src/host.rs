@@ -10,16 +10,20 @@
 //! The kernel runs until it has nothing to do and then asks for its next time. If a disk
 //! has something before, its requests end first. Only one side runs at a time, so that
 //! what happens depends on nothing but what both do.
+//!
+//! From 6.9 on kernels read and write their clock in memory that both share
+//! ([`SharedClock`]), and only WAIT and RUN are messages.
 
 use crate::calendar::{MESSAGE_BYTES, Message, NEVER, Op};
 use crate::channel::{Channel, Received};
 use crate::disk::Disk;
 use crate::failed::failed;
+use crate::shared_clock::{Client, SharedClock};
 use crate::vhost::{Came, Connection, Taken};
 use blklab_types::{Error, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -54,6 +58,21 @@ pub struct Host {
     /// What it may set its clock to by itself.
     free_until: u64,
     seq: u32,
+    shared: SharedClock,
+    /// Whether the kernel uses the shared clock; none until its second message.
+    is_shared: Option<bool>,
+    traffic: Traffic,
+}
+
+/// What went to and fro.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Messages of the clock, both ways, with their acknowledgements.
+    pub clock_messages: u64,
+    /// Messages about rings of disks, both ways, with their acknowledgements.
+    pub disk_messages: u64,
+    /// Requests that the disks got.
+    pub requests: u64,
 }
 
 struct Attached {
@@ -96,6 +115,9 @@ impl Host {
             waits: false,
             free_until: 0,
             seq: 0,
+            shared: SharedClock::new()?,
+            is_shared: None,
+            traffic: Traffic::default(),
         })
     }
 
@@ -109,6 +131,46 @@ impl Host {
         std::iter::once(clock)
             .chain((0..self.disks.len()).map(disk))
             .collect()
+    }
+
+    /// What went to and fro so far.
+    pub fn traffic(&self) -> Traffic {
+        let requests = self.disks.iter().map(|a| a.disk.nr_requests());
+        Traffic {
+            requests: requests.sum(),
+            ..self.traffic
+        }
+    }
+
+    /// Looks how far the kernel is that runs, if it has its clock in shared memory.
+    fn see_time(&mut self) -> Result<(), Error> {
+        if self.clock.is_none() {
+            return Ok(());
+        }
+        if self.is_shared.is_none() {
+            // It says so before it says anything else.
+            self.is_shared = Some(self.shared.is_used()?);
+        }
+        if self.shares() {
+            let now = self.shared.now()?;
+            self.move_to(now)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel says how far it is.
+    fn move_to(&mut self, now: u64) -> Result<(), Error> {
+        if now < self.now {
+            let what = format!("goes back from {} to {now} ns", self.now);
+            return Err(self.clock().broken(&what));
+        }
+        self.now = now;
+        Ok(())
+    }
+
+    /// Whether the kernel has its clock in shared memory.
+    fn shares(&self) -> bool {
+        self.is_shared == Some(true)
     }
 
     /// A disk.
@@ -178,6 +240,9 @@ impl Host {
     }
 
     fn disk_message(&mut self, i: usize) -> Result<Came, Error> {
+        self.see_time()?;
+        // Most have an acknowledgement.
+        self.traffic.disk_messages += 2;
         let Attached {
             connection, disk, ..
         } = &mut self.disks[i];
@@ -192,7 +257,9 @@ impl Host {
             // Before the answer, while the kernel stands still: it must not run past the
             // end of the request.
             self.free_until = next;
-            if self.tell(Op::FreeUntil, next)? == Came::Closed {
+            if self.shares() {
+                self.shared.free_until(next)?;
+            } else if self.tell(Op::FreeUntil, next)? == Came::Closed {
                 return Ok(Came::Closed);
             }
         }
@@ -211,8 +278,15 @@ impl Host {
     /// Lets time pass for a kernel that sleeps. Whether it is still there.
     fn advance(&mut self, go_on: &mut GoOn<'_>) -> Result<bool, Error> {
         let next = self.next_due();
+        if self.shares() {
+            // Interrupts may have changed it while the kernel sleeps.
+            self.request = self.shared.request()?.unwrap_or(NEVER);
+        }
         if next <= self.request && next < NEVER {
             self.now = self.now.max(next);
+            if self.shares() {
+                self.shared.set(self.now, Client::Keeper)?;
+            }
             for i in 0..self.disks.len() {
                 if !self.end_requests(i, go_on)? {
                     return Ok(false);
@@ -229,9 +303,27 @@ impl Host {
         self.now = self.request;
         self.request = NEVER;
         self.free_until = next;
+        if self.shares() {
+            self.shared.free_until(next)?;
+            self.shared.set(self.now, Client::Kernel)?;
+            return self.run_shared();
+        }
         let told = self.tell(Op::FreeUntil, next)? == Came::Message
             && self.tell(Op::Run, self.now)? == Came::Message;
         Ok(told)
+    }
+
+    /// Lets a kernel run that has its clock in shared memory: it does not acknowledge.
+    fn run_shared(&mut self) -> Result<bool, Error> {
+        self.seq = self.seq.wrapping_add(1);
+        let message = Message {
+            op: Op::Run,
+            seq: self.seq,
+            time: self.now,
+        };
+        self.traffic.clock_messages += 1;
+        self.clock().send(&message.encode(), &[])?;
+        Ok(true)
     }
 
     /// Ends what a disk has done by now. Whether the kernel is still there.
@@ -242,6 +334,7 @@ impl Host {
             return Ok(true);
         };
         connection.give_back(&ended)?;
+        self.traffic.disk_messages += 2;
         // It asks for the time before it acknowledges.
         loop {
             let connection = self.disks[i].connection.as_ref();
@@ -268,6 +361,7 @@ impl Host {
             seq: self.seq,
             time,
         };
+        self.traffic.clock_messages += 1;
         self.clock().send(&message.encode(), &[])?;
         loop {
             let Some(answer) = self.next_message()? else {
@@ -286,6 +380,7 @@ impl Host {
     }
 
     fn next_message(&mut self) -> Result<Option<Message>, Error> {
+        self.traffic.clock_messages += 1;
         let mut bytes = [0; MESSAGE_BYTES];
         let clock = self.clock();
         if let Received::Closed = clock.receive(&mut bytes)? {
@@ -307,35 +402,41 @@ impl Host {
     /// Answers a message of the kernel about the clock.
     fn answer(&mut self, message: Message) -> Result<(), Error> {
         let mut time = 0;
+        if message.op == Op::Start {
+            return self.welcome(message);
+        }
+        self.see_time()?;
         match message.op {
-            Op::Start => return self.welcome(message),
+            Op::Start => {}
             Op::Request => self.request = message.time,
-            Op::Wait => self.waits = true,
-            Op::Get | Op::GetTod => time = self.now,
-            Op::Update if message.time < self.now => {
-                let what = format!("goes back from {} to {} ns", self.now, message.time);
-                return Err(self.clock().broken(&what));
+            Op::Wait => {
+                self.waits = true;
+                if self.shares() {
+                    return self.shared.set(self.now, Client::Keeper);
+                }
             }
-            Op::Update => self.now = message.time,
+            Op::Get | Op::GetTod => time = self.now,
+            Op::Update => self.move_to(message.time)?,
             // Nobody else shares the clock.
             Op::Broadcast => {}
             Op::Ack | Op::Run | Op::FreeUntil => {
                 return Err(self.clock().broken("says what only its keeper says"));
             }
         }
+        self.traffic.clock_messages += 1;
         self.clock().send(&message.ack(time).encode(), &[])
     }
 
-    /// Answers the first message. Two files go with it, which newer kernels look for: an
-    /// empty one of version 0, so that they do without shared memory, and one for a log.
-    fn welcome(&self, message: Message) -> Result<(), Error> {
-        /// A page for the header, one for the clients.
-        const SHARED_BYTES: u64 = 8192;
-        let file = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC).map_err(no_memory);
-        let [shared, log] = [file("blklab-clock")?, file("blklab-clock-log")?];
-        ftruncate(&shared, SHARED_BYTES).map_err(no_memory)?;
-        let answer = message.ack(0).encode();
-        self.clock().send(&answer, &[shared.as_fd(), log.as_fd()])
+    /// Answers the first message: which of the clients of the shared clock the kernel is,
+    /// with two files, that clock and one for a log.
+    fn welcome(&mut self, message: Message) -> Result<(), Error> {
+        let log = memfd_create("blklab-clock-log", MemfdFlags::CLOEXEC);
+        let log = log.map_err(|e| failed(&format!("no memory to share with the kernel: {e}")))?;
+        self.shared.set(self.now, Client::Kernel)?;
+        let answer = message.ack(Client::Kernel as u64).encode();
+        self.traffic.clock_messages += 1;
+        let files = [self.shared.file().as_fd(), log.as_fd()];
+        self.clock().send(&answer, &files)
     }
 }
 
@@ -374,10 +475,6 @@ fn wait_for_first(fds: &mut [PollFd<'_>], go_on: &mut GoOn<'_>) -> Result<usize,
             Err(e) => return Err(failed(&format!("waiting for the kernel failed: {e}"))),
         }
     }
-}
-
-fn no_memory(e: Errno) -> Error {
-    failed(&format!("no memory to share with the kernel: {e}"))
 }
 
 #[cfg(test)]

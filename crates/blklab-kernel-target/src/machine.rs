@@ -6,7 +6,7 @@ use crate::cpio::{self, TakeFile};
 use crate::disk::Disk;
 use crate::failed::failed;
 use crate::group;
-use crate::host::Host;
+use crate::host::{Host, Traffic};
 use crate::userland::Userland;
 use crate::workplace::Workplace;
 use blklab_types::{Error, ErrorKind};
@@ -49,6 +49,8 @@ pub struct Machine<'a> {
 /// What is left of a machine that has run.
 pub struct Ended {
     results: File,
+    /// What went between kernel and host.
+    pub traffic: Traffic,
 }
 
 impl Ended {
@@ -135,6 +137,7 @@ impl Machine<'_> {
         let results = host.disk(last).data().expect("they are kept");
         let results = results.try_clone();
         Ok(Ended {
+            traffic: host.traffic(),
             results: results.map_err(|e| failed(&format!("results cannot be read: {e}")))?,
         })
     }

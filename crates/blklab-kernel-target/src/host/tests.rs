@@ -5,6 +5,7 @@ use super::Host;
 use crate::calendar::{MESSAGE_BYTES, Message, NEVER, Op};
 use crate::channel::{Channel, Received};
 use crate::disk::Disk;
+use crate::shared_clock::SharedClock;
 use blklab_types::Error;
 use rustix::fd::{AsFd as _, BorrowedFd};
 use std::fs::File;
@@ -34,14 +35,20 @@ struct Guest {
     disk: Channel,
     way_back: Channel,
     memory: File,
+    shared: SharedClock,
     seq: u32,
     host: Option<JoinHandle<Result<(), Error>>>,
     _folder: TempDir,
 }
 
 impl Guest {
-    /// Connected to a host whose disk takes 150 µs for a read.
+    /// Connected to a host whose disk takes 150 µs for a read, by messages alone.
     fn new() -> Guest {
+        Guest::connected(false)
+    }
+
+    /// The same; it may have its clock in shared memory.
+    fn connected(shares_clock: bool) -> Guest {
         let folder = tempfile::tempdir().expect("a folder");
         let (info, params) = blklab_device::parse_spec("parallel").expect("a device");
         let no_files = |_: &str| Err("none".to_owned());
@@ -61,22 +68,46 @@ impl Guest {
             disk,
             way_back: Channel::new(ours.into(), "guest"),
             memory: tempfile::tempfile().expect("a file"),
+            shared: SharedClock::new().expect("memory"),
             seq: 0,
             host: Some(serving),
             _folder: folder,
         };
         guest.memory.set_len(MEMORY_BYTES).expect("room");
-        guest.say(Op::Start, 1);
+        guest.start();
+        if shares_clock {
+            guest.shared.as_kernel(None, None);
+        }
         guest.tell(21, &[], &[theirs.as_fd()]);
         guest
     }
 
+    /// Says its first message and takes the clock that comes back.
+    fn start(&mut self) {
+        let message = Message {
+            op: Op::Start,
+            seq: 0,
+            time: 1,
+        };
+        self.clock.send(&message.encode(), &[]).expect("a host");
+        let mut bytes = [0; MESSAGE_BYTES];
+        let Ok(Received::All(mut files)) = self.clock.receive(&mut bytes) else {
+            panic!("no answer");
+        };
+        assert_eq!(Message::decode(&bytes).expect("an answer").time, 1);
+        self.shared = SharedClock::at(File::from(files.remove(0)));
+    }
+
     /// With its memory and its ring of 4 entries told of.
     fn ready() -> Guest {
-        let mut guest = Guest::new();
+        Guest::new().with_ring()
+    }
+
+    fn with_ring(mut self) -> Guest {
+        let guest = &mut self;
         guest.share(MEMORY_BYTES);
         guest.ring(4, [DESCRIPTORS, USED, AVAILABLE].map(|at| USER + at));
-        guest
+        self
     }
 
     fn share(&mut self, size: u64) {
@@ -237,6 +268,48 @@ fn a_read_ends_when_the_model_says() {
     assert_eq!(guest.get::<2>(USED + 2), 1_u16.to_le_bytes());
     assert_eq!(guest.get::<4>(USED + 8), 4097_u32.to_le_bytes());
     guest.end().expect("all was right");
+}
+
+/// The same read with the clock in shared memory: nothing but WAIT and RUN is said.
+#[test]
+fn a_shared_clock_needs_no_other_messages() {
+    let guest = Guest::connected(true).with_ring();
+    let wait = || {
+        let message = Message {
+            op: Op::Wait,
+            seq: 9,
+            time: 0,
+        };
+        guest.clock.send(&message.encode(), &[]).expect("a host");
+    };
+    guest.shared.as_kernel(None, Some(1000));
+    wait();
+    let run = |time| Some((Op::Run, time));
+    assert_eq!(guest.hear().map(|m| (m.op, m.time)), run(1000));
+    // It has run for a while.
+    guest.shared.as_kernel(Some(3000), None);
+    guest.request(0, 64);
+    guest.kick(0, 1);
+    assert_eq!(guest.answer(), Some(vec![0; 8]));
+    wait();
+    let mut call = [0; 20];
+    guest.way_back.receive(&mut call).expect("a call");
+    let end = guest.shared.now().expect("memory");
+    assert_eq!(end, 3000 + 150_000);
+    guest.shared.as_kernel(None, Some(end));
+    let mut reply = call;
+    reply[4..8].copy_from_slice(&5_u32.to_ne_bytes());
+    guest.way_back.send(&reply, &[]).expect("the host");
+    assert_eq!(guest.hear().map(|m| (m.op, m.time)), run(end));
+    assert_eq!(guest.get(STATUS), [0]);
+    guest.shared.as_kernel(Some(end - 1), None);
+    wait();
+    assert_eq!(guest.hear().map(|m| m.op), None);
+    let error = guest.end().expect_err("the clock went back").to_string();
+    assert!(
+        error.contains("goes back from 153000 to 152999 ns"),
+        "{error}"
+    );
 }
 
 #[test]
