@@ -206,6 +206,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
         target: &a.target,
         device: &a.device,
         md: &a.md,
+        dm: &a.dm,
         set: &a.set,
         memory: a.memory.as_ref(),
         cpu_cost: &a.cpu_cost,

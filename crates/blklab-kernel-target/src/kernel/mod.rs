@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real kernels as a target of plans.
 
+mod array;
 mod parts;
 mod refused;
 mod results;
 mod script;
 mod stack;
+mod streams;
 
 use crate::build::{Built, Cache};
-use crate::disk::Disk;
 use crate::machine::{EPOCH_MS, Machine};
 use crate::userland::Userland;
 use blklab_device::{DeviceLimits, interrupted};
@@ -66,7 +67,7 @@ impl Target for Kernel {
         refused::check(e, &self.catalogue)?;
         kernel_of(e)?;
         let stack = Stack::new(e)?;
-        let devices = stack.devices().iter();
+        let devices = stack.devices();
         Ok(Site {
             disk_bytes: stack.bytes(),
             devices: devices.map(|d| (d.dev, d.name.clone())).collect(),
@@ -124,12 +125,12 @@ impl Kernel {
             kernel: &kernel,
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
-                programs: PROGRAMS.to_vec(),
+                programs: PROGRAMS.iter().copied().chain(stack.programs()).collect(),
                 files: vec![("job.fio".to_owned(), script::job_text(&job).into_bytes())],
                 script: script::script(e, &self.catalogue, &stack, &parts)?,
             },
             arguments: script::arguments(e, plan.facts()),
-            disks: vec![Disk::modelled(&e.device.name, model, &limits)],
+            disks: stack.modelled(&e.device.name, &*model, &limits)?,
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;
