@@ -196,7 +196,7 @@ pub static DM_KINDS: &[DmKind] = &[
             param(
                 "metadata_mb",
                 DmTakes::Number(2, 16_000),
-                "64",
+                "1024",
                 "room for metadata, at the end of the disk",
             ),
             flag(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrays: what mdadm is told.
 
-use super::stack::{BlockDevice, Layer};
+use super::stack::{BlockDevice, Bottom, Layer};
 use blklab_experiment::{MdLevel, MdSpec};
 use blklab_types::{Dev, Error, Level};
 
@@ -15,7 +15,8 @@ const PROGRAMS: &[(&str, &str)] = &[("mdadm", "mdadm")];
 ///
 /// # Errors
 /// If the disks are too small.
-pub(super) fn layer(md: &MdSpec, disks: &[BlockDevice], disk_sectors: u64) -> Result<Layer, Error> {
+pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
+    let disk_sectors = disks[0].sectors;
     let sectors = md.capacity_sectors(disk_sectors);
     if sectors == 0 {
         let what = format!("md: no room for {md} on disks of {disk_sectors} sectors");
@@ -38,7 +39,7 @@ pub(super) fn layer(md: &MdSpec, disks: &[BlockDevice], disk_sectors: u64) -> Re
         command += &format!(" --layout={layout}");
     }
     for disk in disks {
-        command += &format!(" /dev/{}", disk.name);
+        command += &format!(" /dev/{}", disk.device.name);
     }
     let kept_from = match md.level.nr_parity() {
         // Only the superblocks are read again.
@@ -46,6 +47,8 @@ pub(super) fn layer(md: &MdSpec, disks: &[BlockDevice], disk_sectors: u64) -> Re
         _ => 0,
     };
     Ok(Layer {
+        what: md.to_string(),
+        nr_mapped: 0,
         device: BlockDevice {
             name: "md0".to_owned(),
             dev: MD0,

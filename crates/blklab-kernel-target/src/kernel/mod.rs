@@ -2,6 +2,7 @@
 //! Real kernels as a target of plans.
 
 mod array;
+mod dm;
 mod parts;
 mod refused;
 mod results;
@@ -12,7 +13,6 @@ mod streams;
 use crate::build::{Built, Cache};
 use crate::machine::{EPOCH_MS, Machine};
 use crate::userland::Userland;
-use blklab_device::{DeviceLimits, interrupted};
 use blklab_experiment::{Catalogue, Experiment};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
@@ -115,12 +115,6 @@ impl Kernel {
         let stack = Stack::new(e)?;
         let parts = Parts::new(&text.jobs, stack.sectors())?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
-        let model = interrupted(blklab_sim::build_device(e)?, e.interrupt_latency());
-        let limits = blklab_device::limits(&e.device.name, &e.device.params);
-        let limits = DeviceLimits {
-            max_segments: plan.facts().queue.map(|q| q.max_segments),
-            ..limits.map_err(blklab_sim::device_refused)?
-        };
         let machine = Machine {
             kernel: &kernel,
             memory_bytes: e.vm.memory_bytes(e.kernel),
@@ -130,7 +124,7 @@ impl Kernel {
                 script: script::script(e, &self.catalogue, &stack, &parts)?,
             },
             arguments: script::arguments(e, plan.facts()),
-            disks: stack.modelled(&e.device.name, &*model, &limits)?,
+            disks: stack.modelled(&self.catalogue)?,
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;

@@ -34,6 +34,8 @@ struct Found {
     log: String,
     /// Settings that the kernel did not take.
     refused: String,
+    /// What could not be made.
+    failed: String,
     /// What blktrace printed.
     blktrace: String,
     /// The numbers that devices had.
@@ -58,6 +60,7 @@ pub(super) fn read(
             Ok(())
         }
         "log" => text(from).map(|t| found.log = t),
+        "failed" => text(from).map(|t| found.failed = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
         NUMBERS => text(from).map(|t| found.numbers = t),
@@ -71,6 +74,9 @@ pub(super) fn read(
         )));
     }
     let last_words = || found.log.lines().last().unwrap_or_default().to_owned();
+    if let Some(what) = found.failed.lines().next() {
+        return Err(failed(&format!("{what}: {}", last_words())));
+    }
     let Some(json) = &found.json else {
         return Err(failed(&format!("fio left no results: {}", last_words())));
     };

@@ -74,14 +74,10 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
 }
 
 /// Files of the disks' queues and of the machine, and what is written there.
-fn settings(
-    e: &Experiment,
-    catalogue: &Catalogue,
-    stack: &Stack,
-) -> Result<Vec<(String, String)>, Error> {
+fn settings(catalogue: &Catalogue, stack: &Stack) -> Result<Vec<(String, String)>, Error> {
     let mut all = Vec::new();
     for disk in stack.disks() {
-        for (file, text) in settings_of(e, catalogue, &disk.name)? {
+        for (file, text) in settings_of(&disk.e, catalogue, &disk.device.name)? {
             if all.iter().all(|(other, _)| *other != file) {
                 all.push((file, text));
             }
@@ -155,8 +151,9 @@ pub(super) fn script(
     let top = stack.top_path();
     let mut s = String::new();
     // What the kernel does not take is written down.
+    s.push_str("fail() { echo \"$*\" > failed; exit 1; }\n");
     s.push_str("put() { echo \"$2\" > \"$1\" || echo \"$1 $2\" >> refused; }\n");
-    for (file, text) in settings(e, catalogue, stack)? {
+    for (file, text) in settings(catalogue, stack)? {
         if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
             // More than the device's is the device's; newer kernels refuse it.
             let most = format!("$(cat {queue}/discard_max_hw_bytes)");
@@ -171,13 +168,8 @@ pub(super) fn script(
         let _ = writeln!(s, "put /sys/block/{}/queue/read_ahead_kb {kb}", stack.top());
     }
     for (i, part) in parts.parts.iter().enumerate() {
-        let number = i + 1;
-        let _ = writeln!(
-            s,
-            "addpart {top} {number} {} {} || exit 1",
-            part.start, part.sectors
-        );
-        link(&mut s, &part.name, &part_path(&top, number));
+        let device = stack.part(&mut s, i, part.start, part.sectors);
+        link(&mut s, &part.name, &device);
     }
     for name in parts.whole.iter().filter(|name| **name != top) {
         link(&mut s, name, &top);
@@ -201,12 +193,6 @@ pub(super) fn script(
             .collect::<String>()
     );
     Ok(s)
-}
-
-/// The path of a part of a disk.
-fn part_path(disk: &str, number: usize) -> String {
-    let ends_in_digit = disk.ends_with(|c: char| c.is_ascii_digit());
-    format!("{disk}{}{number}", if ends_in_digit { "p" } else { "" })
 }
 
 /// Makes a name lead to a device.
