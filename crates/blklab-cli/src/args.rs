@@ -171,10 +171,15 @@ pub(crate) struct RunArgs {
     /// [default: the file's, else sata-7200-2008]
     #[arg(long, value_name = "NAME[,K=V…]")]
     pub(crate) device: Vec<String>,
-    /// md array of such devices, raid0 or raid1 with 2 to 16 members: raid1:2,
-    /// raid0:4,chunk_kb=64, or none (several make a matrix)
+    /// md array of such devices with 2 to 16 members: raid1:2, raid0:4,chunk_kb=64,
+    /// or none (several make a matrix). The target kernel has linear, raid4, raid5,
+    /// raid6 and raid10, too, and the keys layout and bitmap
     #[arg(long, value_name = "LEVEL:N[,K=V…]")]
     pub(crate) md: Vec<String>,
+    /// Device mapper on the device or the array, of the target kernel: see blklab list
+    /// dm; KIND+KIND: one on the other (several with commas make a matrix)
+    #[arg(long, value_name = "KIND[,K=V…]")]
+    pub(crate) dm: Vec<String>,
     /// A setting: see blklab list tunables; several values make a matrix
     #[arg(long, value_name = "KEY=V1,V2…")]
     pub(crate) set: Vec<String>,

@@ -214,6 +214,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
         kernel_source: &a.kernel_source,
         device: &a.device,
         md: &a.md,
+        dm: &a.dm,
         set: &a.set,
         memory: a.memory.as_ref(),
         cpu_cost: &a.cpu_cost,

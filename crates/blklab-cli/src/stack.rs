@@ -45,6 +45,8 @@ pub struct Stack<'a> {
     pub device: &'a [String],
     /// `--md`.
     pub md: &'a [String],
+    /// `--dm`.
+    pub dm: &'a [String],
     /// `--set`.
     pub set: &'a [String],
     /// `--memory`.
@@ -114,6 +116,11 @@ impl Stack<'_> {
         )?;
         short("--cpu-cost", "io_cost_ns", self.cpu_cost)?;
         short("--fio", "fio", self.fio)?;
+        let dm = self.dm.iter().flat_map(|text| options::split_dm(text));
+        let dm: Vec<String> = dm.collect();
+        if !dm.is_empty() {
+            settings.push(Given::new("--dm", "dm", dm));
+        }
         let filesystems = self.fs.iter().map(|text| options::parse_filesystems(text));
         let filesystems = filesystems.collect::<Result<Vec<_>, _>>()?.concat();
         if !filesystems.is_empty() {

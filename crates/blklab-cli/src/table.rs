@@ -61,7 +61,11 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
             Some(md) if !varies("md") => format!("{md} of "),
             _ => String::new(),
         };
-        about.push(format!("{array}{}", e.device));
+        let mapped = match e.dm.is_none() || varies("dm") {
+            true => String::new(),
+            false => format!("{} on ", e.dm),
+        };
+        about.push(format!("{mapped}{array}{}", e.device));
     }
     let depth = pairs[0].1.facts.queue_depth();
     let mut others = pairs.iter().map(|(_, run)| run.facts.queue_depth());

@@ -45,6 +45,7 @@ fn chosen(lines: &str) -> anyhow::Result<Chosen> {
         sched: &texts("sched"),
         device: &texts("device"),
         md: &texts("md"),
+        dm: &texts("dm"),
         set: &texts("set"),
         fs: &texts("fs"),
         patch: &texts("patch"),

@@ -134,6 +134,7 @@ impl Experiment {
         let disk = capacity_sectors()?;
         self.check_partition(disk)?;
         self.check_md(disk)?;
+        self.check_dm()?;
         self.check_cgroups()?;
         self.check_start()?;
         if let Workload::Processes(processes) = &self.workload {

@@ -3,7 +3,7 @@
 
 use crate::settings::Home;
 use crate::{
-    Catalogue, DeviceSpec, Experiment, Facts, FilesystemSpec, QueueFacts, QueueSettings,
+    Catalogue, DeviceSpec, DmSpec, Experiment, Facts, FilesystemSpec, QueueFacts, QueueSettings,
     SchedulerChoice, Variant, Vm, Workload,
 };
 use blklab_fio::release::Release;
@@ -42,6 +42,7 @@ impl Experiment {
                 params: Vec::new(),
             },
             md: None,
+            dm: DmSpec::default(),
             filesystem: FilesystemSpec::default(),
             vm: Vm::default(),
             fio: Release::default(),

@@ -13,6 +13,7 @@ mod cgroup;
 mod check;
 mod choose;
 mod costs;
+mod dm;
 
 mod filesystem;
 mod group;
@@ -31,11 +32,12 @@ mod tree;
 
 pub use catalogue::{Models, SchedulerChoice};
 
+pub use dm::{DM_KINDS, DmKind, DmLayer, DmParam, DmSpec, DmTakes};
 pub use filesystem::FilesystemSpec;
 pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
 pub use load::{FORMAT, load, load_device, parse};
-pub use md::MdSpec;
+pub use md::{MdLevel, MdOptions, MdSpec};
 pub use parts::{DeviceSpec, Facts, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
 pub use source::Source;
@@ -97,6 +99,8 @@ pub struct Experiment {
     pub device: DeviceSpec,
     /// An array of such disks in its place.
     pub md: Option<MdSpec>,
+    /// Devices of device mapper on the disk or the array.
+    pub dm: DmSpec,
     /// What the files lie on.
     pub filesystem: FilesystemSpec,
     /// Memory.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An array of equal disks in place of one: level, members, chunks.
 
+mod level;
+
+pub use level::MdLevel;
+
 use crate::Experiment;
 use blklab_kernel::KernelVersion;
 use blklab_types::{Error, no_such};
@@ -14,16 +18,36 @@ const LAST: KernelVersion = KernelVersion::v2_6(32);
 /// The release whose md is modelled; the others have its rules.
 const READ: KernelVersion = KernelVersion::v2_6(28);
 
-/// Levels by name.
-const LEVELS: [&str; 2] = ["raid0", "raid1"];
+/// Keys behind the level and the number of members.
+const KEYS: [&str; 3] = ["chunk_kb", "layout", "bitmap"];
+
+/// Bitmaps of regions that are being written, by which a kernel finds what to repair
+/// after a crash. The first is what holds where nothing is said.
+const BITMAPS: [&str; 2] = ["none", "internal"];
 
 /// An md array of disks like the experiment's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MdSpec {
-    /// Level, with the length of its chunks.
-    pub level: Level,
+    /// How its members make one device.
+    pub level: MdLevel,
     /// Number of members.
     pub members: u32,
+    /// Length of a chunk in KiB; none where there are no chunks.
+    chunk_kb: Option<u32>,
+    /// Where parity or copies lie, if not where the level has them by itself.
+    layout: Option<&'static str>,
+    bitmap: &'static str,
+}
+
+/// What may be said of an array beside its level and members. `None` is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MdOptions {
+    /// Length of a chunk in KiB.
+    pub chunk_kb: Option<u32>,
+    /// Where parity or copies lie.
+    pub layout: Option<String>,
+    /// `internal` or `none`.
+    pub bitmap: Option<String>,
 }
 
 impl MdSpec {
@@ -34,32 +58,43 @@ impl MdSpec {
     ///
     /// # Errors
     /// If there is no such level, or the numbers are out of range.
-    pub fn new(level: &str, members: u32, chunk_kb: Option<u32>) -> Result<MdSpec, Error> {
-        if !(2..=MEMBERS_MAX).contains(&members) {
-            return Err(Error::new(format!(
-                "md: members={members}: expected a number from 2 to {MEMBERS_MAX}"
-            ))
-            .about("md.members"));
+    pub fn new(level: &str, members: u32, options: &MdOptions) -> Result<MdSpec, Error> {
+        let refused = |what: String, key: &str| Error::new(format!("md: {what}")).about(key);
+        let level = MdLevel::parse(level).map_err(|what| refused(what, "md.level"))?;
+        let members_min = level.members_min();
+        if !(members_min..=MEMBERS_MAX).contains(&members) {
+            let what = format!(
+                "members={members}: {} takes a number from {members_min} to {MEMBERS_MAX}",
+                level.name()
+            );
+            return Err(refused(what, "md.members"));
         }
-        let kb = chunk_kb.unwrap_or(MdSpec::CHUNK_KB);
+        let kb = options.chunk_kb.unwrap_or(MdSpec::CHUNK_KB);
         if !kb.is_power_of_two() || !(4..=65_536).contains(&kb) {
-            return Err(Error::new(format!(
-                "md: chunk_kb={kb}: expected a power of 2 from 4 to 65536"
-            ))
-            .about("md.chunk_kb"));
+            let what = format!("chunk_kb={kb}: expected a power of 2 from 4 to 65536");
+            return Err(refused(what, "md.chunk_kb"));
         }
-        let level = match level {
-            "raid0" => Level::Raid0(Stripes::new(2 * kb)),
-            "raid1" => Level::Raid1,
-            other => {
-                let what = format!("md: {}", no_such("level", other, &LEVELS));
-                return Err(Error::new(what).about("md.level"));
-            }
+        let layout = options.layout.as_deref();
+        let layout = layout.map(|l| level.layout(l, members)).transpose();
+        let layout = layout.map_err(|what| refused(what, "md.layout"))?;
+        let bitmap = options.bitmap.as_deref().unwrap_or(BITMAPS[0]);
+        let Some(&bitmap) = BITMAPS.iter().find(|b| **b == bitmap) else {
+            return Err(refused(no_such("bitmap", bitmap, &BITMAPS), "md.bitmap"));
         };
-        Ok(MdSpec { level, members })
+        if bitmap != BITMAPS[0] && !level.is_redundant() {
+            let what = format!("{} has no bitmap, since it repairs nothing", level.name());
+            return Err(refused(what, "md.bitmap"));
+        }
+        Ok(MdSpec {
+            level,
+            members,
+            chunk_kb: level.has_chunks().then_some(kb),
+            layout,
+            bitmap,
+        })
     }
 
-    /// Reads `LEVEL:MEMBERS` and then, each a word, `chunk_kb=N`.
+    /// Reads `LEVEL:MEMBERS` and then, each a word, `KEY=VALUE`.
     ///
     /// # Errors
     /// If it is not written like that.
@@ -78,30 +113,60 @@ impl MdSpec {
         let Ok(members) = members.parse() else {
             return bad(format!("'{}' is not a number of members", shown(members)));
         };
-        let mut chunk_kb = None;
+        let mut options = MdOptions::default();
         for word in rest {
-            match word.split_once('=').map(|(k, v)| (k, v.parse())) {
-                Some(("chunk_kb", Ok(kb))) => chunk_kb = Some(kb),
-                _ => return bad(format!("'{}' is not chunk_kb=NUMBER", shown(word))),
+            match word.split_once('=') {
+                Some(("chunk_kb", value)) => match value.parse() {
+                    Ok(kb) => options.chunk_kb = Some(kb),
+                    Err(_) => return bad(format!("'{}' is not chunk_kb=NUMBER", shown(word))),
+                },
+                Some(("layout", value)) => options.layout = Some(value.to_owned()),
+                Some(("bitmap", value)) => options.bitmap = Some(value.to_owned()),
+                Some((key, _)) => return bad(no_such("key of an array", key, &KEYS)),
+                None => return bad(format!("'{}' is not KEY=VALUE", shown(word))),
             }
         }
-        MdSpec::new(level, members, chunk_kb)
+        MdSpec::new(level, members, &options)
     }
 
     /// Name of the level.
     pub fn level_name(&self) -> &'static str {
-        match self.level {
-            Level::Raid0(_) => "raid0",
-            Level::Raid1 => "raid1",
-        }
+        self.level.name()
     }
 
     /// Length of a chunk in KiB; none where there are no chunks.
     pub fn chunk_kb(&self) -> Option<u32> {
-        match self.level {
-            Level::Raid0(stripes) => Some(stripes.chunk_sectors() / 2),
-            Level::Raid1 => None,
+        self.chunk_kb
+    }
+
+    /// Where parity or copies lie, if that was said.
+    pub fn layout(&self) -> Option<&'static str> {
+        self.layout
+    }
+
+    /// `none`, or where its bitmap is.
+    pub fn bitmap(&self) -> &'static str {
+        self.bitmap
+    }
+
+    /// How its members make one device, where that is modelled.
+    pub fn modelled(&self) -> Option<Level> {
+        let is_plain = self.layout.is_none() && self.bitmap == BITMAPS[0];
+        match (self.level, self.chunk_kb) {
+            _ if !is_plain => None,
+            (MdLevel::Raid0, Some(kb)) => Some(Level::Raid0(Stripes::new(2 * kb))),
+            (MdLevel::Raid1, _) => Some(Level::Raid1),
+            _ => None,
         }
+    }
+
+    /// Sectors of the array on members of that size, with superblocks of version 0.90.
+    pub fn capacity_sectors(&self, member_sectors: u64) -> u64 {
+        let usable = Level::Raid1.capacity_sectors(self.members, member_sectors);
+        let chunk = u64::from(self.chunk_kb.unwrap_or(0)) * 2;
+        let whole = usable.checked_div(chunk).map_or(usable, |n| n * chunk);
+        self.level
+            .sectors(self.members, whole, chunk.max(1), self.layout)
     }
 }
 
@@ -109,9 +174,15 @@ impl MdSpec {
 impl fmt::Display for MdSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.level_name(), self.members)?;
-        match self.chunk_kb() {
-            Some(kb) => write!(f, ",chunk_kb={kb}"),
-            None => Ok(()),
+        if let Some(kb) = self.chunk_kb {
+            write!(f, ",chunk_kb={kb}")?;
+        }
+        if let Some(layout) = self.layout {
+            write!(f, ",layout={layout}")?;
+        }
+        match self.bitmap {
+            "none" => Ok(()),
+            bitmap => write!(f, ",bitmap={bitmap}"),
         }
     }
 }
@@ -130,7 +201,7 @@ impl Experiment {
             None => end,
             Some(md) => {
                 let member = end?.saturating_sub(start);
-                Some(md.level.capacity_sectors(md.members, member))
+                Some(md.capacity_sectors(member))
             }
         }
     }
@@ -166,9 +237,15 @@ impl Experiment {
     /// Refuses an array that the kernel or its disks cannot have.
     pub(crate) fn check_md(&self, disk_sectors: Option<u64>) -> Result<(), Error> {
         let Some(md) = &self.md else { return Ok(()) };
+        if md.modelled().is_none() {
+            return Err(Error::not_modelled(format!(
+                "{md} is not modelled; raid0 and raid1 are, and the target kernel has it"
+            ))
+            .about("md"));
+        }
         if self.kernel.series() > LAST {
             return Err(Error::new(format!(
-                "md is modelled up to kernel {LAST}, not for {}",
+                "md is modelled up to kernel {LAST}, not for {}; the target kernel has it",
                 self.kernel
             ))
             .about("md"));
@@ -186,7 +263,8 @@ impl Experiment {
     /// What a reader should know about the array of a result.
     pub(crate) fn md_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.md.is_some() && self.kernel.series() != READ {
+        let is_modelled = self.kernel.series() <= LAST;
+        if self.md.is_some() && is_modelled && self.kernel.series() != READ {
             notes.push(format!(
                 "md of kernel {} is modelled as that of {READ}",
                 self.kernel

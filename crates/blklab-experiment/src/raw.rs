@@ -5,8 +5,8 @@ use crate::choose::{DEFAULT_KERNEL, MEASURED_KERNEL};
 use crate::input::ReadFile;
 use crate::settings::{self, Home, Setting};
 use crate::{
-    Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Published, TraceSpec, Variant,
-    Workload,
+    Catalogue, DeviceSpec, DmLayer, DmSpec, Experiment, FilesystemSpec, MdOptions, MdSpec,
+    Published, TraceSpec, Variant, Workload,
 };
 use blklab_types::{Error, ErrorKind, no_such, shown};
 use blklab_workload::Process;
@@ -78,6 +78,7 @@ pub(crate) struct RawExperiment {
     queue: Table,
     device: Option<Table>,
     md: Option<RawMd>,
+    dm: Option<RawDm>,
     filesystem: Option<RawFilesystem>,
     fs: Option<RawMounted>,
     #[serde(default)]
@@ -134,6 +135,38 @@ struct RawMounted {
     name: String,
 }
 
+/// Devices of device mapper: a text as the option takes it, a table with a `kind`, or
+/// several of these, the lowest first.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected the kind of a device of device mapper, or tables with one"
+)]
+enum RawDm {
+    Text(String),
+    One(Table),
+    Several(Vec<Table>),
+}
+
+impl RawDm {
+    fn resolve(self) -> Result<DmSpec, Error> {
+        let tables = match self {
+            RawDm::Text(text) => return DmSpec::parse(&text),
+            RawDm::One(table) => vec![table],
+            RawDm::Several(tables) => tables,
+        };
+        let layers = tables.into_iter().map(|mut table| {
+            let Some(kind) = table.remove("kind") else {
+                let what = "dm: no 'kind', as in kind = \"crypt\"";
+                return Err(Error::new(what).about("dm"));
+            };
+            let params = table.into_iter().map(|(k, v)| (k, v.text()));
+            DmLayer::new(&kind.text(), &params.collect::<Vec<_>>())
+        });
+        DmSpec::new(layers.collect::<Result<_, _>>()?)
+    }
+}
+
 /// A name, perhaps with options, or a table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
@@ -179,6 +212,8 @@ struct RawMd {
     level: String,
     members: Option<u32>,
     chunk_kb: Option<u32>,
+    layout: Option<String>,
+    bitmap: Option<String>,
 }
 
 impl RawExperiment {
@@ -365,7 +400,15 @@ impl RawExperiment {
         }
         if let Some(md) = self.md {
             let members = md.members.unwrap_or(2);
-            e.md = Some(MdSpec::new(&md.level, members, md.chunk_kb)?);
+            let options = MdOptions {
+                chunk_kb: md.chunk_kb,
+                layout: md.layout,
+                bitmap: md.bitmap,
+            };
+            e.md = Some(MdSpec::new(&md.level, members, &options)?);
+        }
+        if let Some(dm) = self.dm {
+            e.dm = dm.resolve()?;
         }
         if let Some(filesystem) = filesystem {
             e.filesystem = filesystem;

@@ -42,8 +42,14 @@ impl Experiment {
                     "level": md.level_name(),
                     "members": md.members,
                     "chunk_kb": md.chunk_kb(),
+                    "layout": md.layout(),
+                    "bitmap": Some(md.bitmap()).filter(|b| *b != "none"),
                 }),
             );
+        }
+        top.remove("dm");
+        if !self.dm.is_none() {
+            top.insert("dm".into(), self.dm_value());
         }
         if self.filesystem != FilesystemSpec::default() {
             top.insert("filesystem".into(), self.filesystem_value(catalogue));
@@ -97,6 +103,22 @@ impl Experiment {
         f.insert("name".into(), json!(self.filesystem.name));
         f.extend(self.settings_of(Home::Filesystem, catalogue));
         Value::Object(f)
+    }
+
+    fn dm_value(&self) -> Value {
+        let layer = |layer: &crate::DmLayer| {
+            let mut d = Map::new();
+            d.insert("kind".into(), json!(layer.kind.name));
+            d.extend(layer.values().map(|(param, value)| {
+                let value = match value.parse::<u64>() {
+                    Ok(n) => json!(n),
+                    Err(_) => json!(value),
+                };
+                (param.name.to_owned(), value)
+            }));
+            Value::Object(d)
+        };
+        Value::Array(self.dm.layers.iter().map(layer).collect())
     }
 
     fn cgroups_value(&self) -> Value {

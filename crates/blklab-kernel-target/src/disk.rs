@@ -62,6 +62,15 @@ impl Disk {
         Ok(Disk::new(name, None, Store::kept()?, description))
     }
 
+    /// The same disk, which keeps what is written from a sector on.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn keeping(mut self, from_sector: u64) -> Result<Disk, Error> {
+        self.store = Store::kept_from(from_sector)?;
+        Ok(self)
+    }
+
     fn new(
         name: &str,
         model: Option<Box<dyn Device>>,

@@ -13,6 +13,7 @@ use blklab_types::{Error, ErrorKind};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -66,6 +67,67 @@ impl Ended {
         cpio::read(from, &mut |name, size, bytes| {
             file(name.trim_start_matches("./"), size, bytes)
         })
+    }
+
+    /// The bytes of one of them, which can be read beside others; none if it is not there.
+    ///
+    /// # Errors
+    /// As [`Ended::files`].
+    pub fn file(&self, name: &str) -> Result<Option<impl io::Read + use<>>, Error> {
+        let mut found = None;
+        let mut results = &self.results;
+        let unread = |e: io::Error| failed(&format!("results cannot be read: {e}"));
+        results.rewind().map_err(unread)?;
+        let at = Cell::new(0);
+        let from = Counted {
+            from: BufReader::with_capacity(1 << 18, results),
+            at: &at,
+        };
+        cpio::read(from, &mut |own, size, _| {
+            if own.trim_start_matches("./") == name {
+                found = Some((at.get(), at.get() + size));
+            }
+            Ok(())
+        })?;
+        let Some((at, end)) = found else {
+            return Ok(None);
+        };
+        let results = self.results.try_clone().map_err(unread)?;
+        Ok(Some(BufReader::with_capacity(
+            1 << 16,
+            Part { results, at, end },
+        )))
+    }
+}
+
+/// Counts the bytes that were read.
+struct Counted<'a, R> {
+    from: R,
+    at: &'a Cell<u64>,
+}
+
+impl<R: io::Read> io::Read for Counted<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let n = self.from.read(to)?;
+        self.at.set(self.at.get() + n as u64);
+        Ok(n)
+    }
+}
+
+/// One of the files that a machine left.
+struct Part {
+    results: File,
+    at: u64,
+    end: u64,
+}
+
+impl io::Read for Part {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let len = left.min(to.len());
+        let n = self.results.read_at(&mut to[..len], self.at)?;
+        self.at += n as u64;
+        Ok(n)
     }
 }
 

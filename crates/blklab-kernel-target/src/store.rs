@@ -16,8 +16,13 @@ const STEP: usize = 1 << 16;
 pub(crate) enum Store {
     /// They are not kept: it reads as zeroes.
     Zeroes,
-    /// Memory with holes.
-    Sparse(File),
+    /// Memory with holes, for what lies from a byte on; what lies before reads as zeroes.
+    Sparse {
+        /// The data, each at its place.
+        file: File,
+        /// That byte.
+        from: u64,
+    },
 }
 
 impl Store {
@@ -26,16 +31,35 @@ impl Store {
     /// # Errors
     /// If the system gives none.
     pub(crate) fn kept() -> Result<Store, Error> {
+        Store::kept_from(0)
+    }
+
+    /// The same, of which only what is written from a sector on is kept.
+    ///
+    /// # Errors
+    /// If the system gives none.
+    pub(crate) fn kept_from(sector: u64) -> Result<Store, Error> {
         let made = memfd_create("blklab-disk", MemfdFlags::CLOEXEC);
         let fd = made.map_err(|e| no_memory(&e.to_string()))?;
-        Ok(Store::Sparse(File::from(fd)))
+        Ok(Store::Sparse {
+            file: File::from(fd),
+            from: sector.saturating_mul(SECTOR_BYTES),
+        })
     }
 
     /// The data that are kept, from the beginning on.
     pub(crate) fn file(&self) -> Option<&File> {
         match self {
             Store::Zeroes => None,
-            Store::Sparse(file) => Some(file),
+            Store::Sparse { file, .. } => Some(file),
+        }
+    }
+
+    /// Where bytes are kept, if any of them is.
+    fn keeps(&self, at: u64, len: usize) -> Option<&File> {
+        match self {
+            Store::Sparse { file, from } if at.saturating_add(len as u64) > *from => Some(file),
+            _ => None,
         }
     }
 
@@ -47,8 +71,8 @@ impl Store {
         let mut buffer = [0; STEP];
         each_step(sector, to, |at, address, len| {
             let bytes = &mut buffer[..len];
-            if let Store::Sparse(file) = self {
-                bytes.fill(0);
+            bytes.fill(0);
+            if let Some(file) = self.keeps(at, len) {
                 read_up_to_end(file, bytes, at)?;
             }
             memory.write(address, bytes)
@@ -65,11 +89,14 @@ impl Store {
         sector: u64,
         data: &[Segment],
     ) -> Result<(), Error> {
-        let Store::Sparse(file) = self else {
+        if let Store::Zeroes = self {
             return Ok(());
-        };
+        }
         let mut buffer = [0; STEP];
         each_step(sector, data, |at, address, len| {
+            let Some(file) = self.keeps(at, len) else {
+                return Ok(());
+            };
             let bytes = &mut buffer[..len];
             memory.read(address, bytes)?;
             let written = file.write_all_at(bytes, at);

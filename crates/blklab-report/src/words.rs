@@ -25,12 +25,16 @@ pub(crate) fn of_run(e: &Experiment, record: &RunRecord) -> String {
         depth => format!(", queue depth {depth}"),
     };
     let md = e.md.map_or(String::new(), |md| format!(" as {md}"));
+    let dm = match e.dm.is_none() {
+        true => String::new(),
+        false => format!(" below {}", e.dm),
+    };
     let patches = match e.patches.as_slice() {
         [] => String::new(),
         patches => format!(" with {}", patches.join(" and ")),
     };
     format!(
-        "{what}: {workload} on Linux {}{patches} under {}, on {}{md}{depth}; {} simulated, seed {}.",
+        "{what}: {workload} on Linux {}{patches} under {}, on {}{md}{dm}{depth}; {} simulated, seed {}.",
         e.kernel,
         e.scheduler,
         e.device.name,

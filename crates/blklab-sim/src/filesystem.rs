@@ -2,11 +2,10 @@
 //! The experiment's filesystem as the page cache takes it.
 
 use crate::limits::sq_limits;
-use blklab_experiment::Experiment;
+use blklab_experiment::{Experiment, MdLevel};
 use blklab_fs::{Filesystem, Kind, Mounting};
 use blklab_pagecache::FsTraits;
 use blklab_types::Error;
-use blklab_types::Level;
 
 /// Whether the kernel has the filesystem.
 ///
@@ -67,7 +66,7 @@ fn mounting<R>(
 /// Whether the device below carries out barriers: RAID 0 refuses them, RAID 1
 /// asks its members.
 fn orders_writes(e: &Experiment) -> bool {
-    let striped = e.md.is_some_and(|md| md.level != Level::Raid1);
+    let striped = e.md.is_some_and(|md| md.level != MdLevel::Raid1);
     !striped && sq_limits(e).is_ok_and(|l| l.ordered_writes)
 }
 

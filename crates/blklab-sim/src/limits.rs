@@ -241,8 +241,10 @@ pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, Error> {
 /// As [`sq_limits`].
 pub(crate) fn array_config(e: &Experiment, md: &MdSpec) -> Result<ArrayConfig, Error> {
     let limits = sq_limits(e)?;
+    let level = md.modelled();
+    let level = level.ok_or_else(|| Error::not_modelled(format!("{md} is not modelled")))?;
     Ok(ArrayConfig {
-        level: md.level,
+        level,
         nr_members: md.members,
         data_start: limits.queue.partition_start.unwrap_or(0),
         members_order_writes: limits.ordered_writes,

@@ -145,7 +145,7 @@ impl Cell {
 
 fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let shown = label.into_iter().map(|(key, value)| match key.as_str() {
-        "scheduler" | "device" | "md" | "file" | "patch" | "variant" => value.clone(),
+        "scheduler" | "device" | "md" | "dm" | "file" | "patch" | "variant" => value.clone(),
         "kernel" => format!("v{value}"),
         _ => format!("{key}={value}"),
     });

@@ -43,6 +43,9 @@ pub struct RunRecord {
     pub device: DeviceRecord,
     /// The array of such disks, as `raid1:2`.
     pub md: Option<String>,
+    /// Devices of device mapper on it, as `thin+crypt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dm: Option<String>,
     /// Commands that the driver hands to the device at most.
     pub queue_depth: u32,
     /// What a request takes of processors, from 5.0 on: `request_ns` without the
@@ -118,6 +121,7 @@ impl RunRecord {
                 params: map(e.device.params.iter().map(|(k, v)| (k, json!(v)))),
             },
             md: e.md.map(|md| md.to_string()),
+            dm: (!e.dm.is_none()).then(|| e.dm.to_string()),
             queue_depth: run.facts.queue_depth().unwrap_or(0),
             processor_time: processor_time(e, &run.facts),
             seed: e.seed,

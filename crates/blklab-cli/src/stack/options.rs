@@ -199,6 +199,27 @@ pub(crate) fn parse_arrays(text: &str) -> Result<Vec<Option<MdSpec>>, Error> {
     arrays.collect::<Result<_, _>>().map_err(in_md)
 }
 
+/// Splits `KIND,key=value,KIND+KIND…` into stacks of device mapper, each in the form that
+/// the setting `dm` takes, `KIND:key=value+KIND`: a part that begins with `key=` belongs
+/// to the last kind before it. The setting says what is wrong with them.
+pub(crate) fn split_dm(text: &str) -> Vec<String> {
+    let mut stacks: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let begins_with_key = part
+            .split(['+', ':'])
+            .next()
+            .is_some_and(|p| p.contains('='));
+        match stacks.last_mut() {
+            Some(stack) if begins_with_key => {
+                stack.push(':');
+                stack.push_str(part);
+            }
+            _ => stacks.push(part.to_owned()),
+        }
+    }
+    stacks
+}
+
 /// Splits `A,B+C,none` into alternatives: A; B and C together; no patch.
 ///
 /// # Errors
@@ -321,6 +342,20 @@ pub(crate) fn told(refused: Refused, given: &[Given]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stacks_of_device_mapper_are_split_at_kinds() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(split_dm(text), expected, "{text}");
+        check("crypt", &["crypt"]);
+        check(
+            "none,crypt,sector_size=4096,key_bits=256,striped:3",
+            &["none", "crypt:sector_size=4096:key_bits=256", "striped:3"],
+        );
+        check(
+            "thin:chunk_kb=64+crypt,key_bits=256",
+            &["thin:chunk_kb=64+crypt:key_bits=256"],
+        );
+    }
 
     #[test]
     fn lists_that_are_not_written_like_that() {

@@ -76,6 +76,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
     ),
     text(
+        "dm",
+        "device mapper on the disk or array: crypt, thin:chunk_kb=256+crypt",
+        "none",
+        |e| e.dm.to_string(),
+        |e, value, _| {
+            e.dm = crate::DmSpec::parse(value)?;
+            Ok(())
+        },
+    ),
+    text(
         "filesystem",
         "what the files lie on, with options: ext3:data=journal",
         "extents",

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real kernels as a target of plans.
 
+mod array;
+mod dm;
 mod parts;
 mod refused;
 mod results;
 mod script;
 mod source;
 mod stack;
+mod streams;
 
-use crate::disk::Disk;
 use crate::machine::{EPOCH_MS, Machine};
 use crate::userland::Userland;
-use blklab_device::{DeviceLimits, interrupted};
 use blklab_experiment::{Catalogue, Experiment};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
@@ -72,7 +73,7 @@ impl Target for Kernel {
         refused::check(e, &self.catalogue)?;
         source::wanted(e)?;
         let stack = Stack::new(e)?;
-        let devices = stack.devices().iter();
+        let devices = stack.devices();
         Ok(Site {
             disk_bytes: stack.bytes(),
             devices: devices.map(|d| (d.dev, d.name.clone())).collect(),
@@ -129,22 +130,16 @@ impl Kernel {
         let stack = Stack::new(e)?;
         let parts = Parts::new(&text.jobs, stack.sectors())?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
-        let model = interrupted(blklab_sim::build_device(e)?, e.interrupt_latency());
-        let limits = blklab_device::limits(&e.device.name, &e.device.params);
-        let limits = DeviceLimits {
-            max_segments: plan.facts().queue.map(|q| q.max_segments),
-            ..limits.map_err(blklab_sim::device_refused)?
-        };
         let machine = Machine {
             kernel: &kernel,
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
-                programs: PROGRAMS.to_vec(),
+                programs: PROGRAMS.iter().copied().chain(stack.programs()).collect(),
                 files: vec![("job.fio".to_owned(), script::job_text(&job).into_bytes())],
                 script: script::script(e, &self.catalogue, &stack, &parts)?,
             },
             arguments: script::arguments(e, plan.facts()),
-            disks: vec![Disk::modelled(&e.device.name, model, &limits)],
+            disks: stack.modelled(&self.catalogue)?,
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;

@@ -39,9 +39,6 @@ pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> 
         Workload::Scenario(_) => return Err(not_yet("built-in scenarios", "scenario")),
         Workload::Trace(_) => return Err(not_yet("recorded traces", "replay")),
     }
-    if e.md.is_some() {
-        return Err(not_yet("arrays", "md"));
-    }
     if e.filesystem.name != "extents" {
         let what = format!("the filesystem {}", e.filesystem.name);
         return Err(not_yet(&what, "filesystem"));

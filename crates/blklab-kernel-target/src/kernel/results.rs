@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came out of a machine: the events of its disk and fio's own results.
 
-use super::stack::Stack;
+use super::stack::{NUMBERS, Stack};
+use super::streams;
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
 use blklab_fio::parse::JobFile;
 use blklab_fio::run;
 use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
-use blklab_formats::blktrace::BlktraceReader;
 use blklab_target::{JobResult, Outcome, Sinks};
-use blklab_trace::{Action, Event, Item, TraceSource as _};
-use blklab_types::{Error, Pid, Time};
+use blklab_trace::{Action, Event, TraceSink};
+use blklab_types::{Dev, Error, Pid, Time};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -34,13 +34,12 @@ struct Found {
     log: String,
     /// Settings that the kernel did not take.
     refused: String,
+    /// What could not be made.
+    failed: String,
     /// What blktrace printed.
     blktrace: String,
-    /// fio's processes that used the disk.
-    processes: BTreeMap<Pid, Used>,
-    /// The last event.
-    end: Time,
-    has_trace: bool,
+    /// The numbers that devices had.
+    numbers: String,
 }
 
 /// Reads everything: events go to the sinks.
@@ -61,9 +60,10 @@ pub(super) fn read(
             Ok(())
         }
         "log" => text(from).map(|t| found.log = t),
+        "failed" => text(from).map(|t| found.failed = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
-        "trace.blktrace.0" => found.events(from, stack, &mut sinks),
+        NUMBERS => text(from).map(|t| found.numbers = t),
         _ => Ok(()),
     })?;
     if let Some(first) = found.refused.lines().next() {
@@ -74,10 +74,23 @@ pub(super) fn read(
         )));
     }
     let last_words = || found.log.lines().last().unwrap_or_default().to_owned();
+    if let Some(what) = found.failed.lines().next() {
+        return Err(failed(&format!("{what}: {}", last_words())));
+    }
     let Some(json) = &found.json else {
         return Err(failed(&format!("fio left no results: {}", last_words())));
     };
-    if !found.has_trace {
+    let numbers = stack.numbers(&found.numbers)?;
+    let mut watched = Watched {
+        to: &mut *sinks.trace,
+        top: stack.devices().next().map(|d| d.dev).unwrap_or_default(),
+        names: BTreeMap::new(),
+        processes: BTreeMap::new(),
+        end: Time::ZERO,
+    };
+    let has_trace = streams::send(ended, stack, &numbers, &mut watched)?;
+    let Watched { processes, end, .. } = watched;
+    if !has_trace {
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
     }
     let result = ReadResult::parse(json).map_err(|e| {
@@ -93,7 +106,7 @@ pub(super) fn read(
             last_words()
         )));
     }
-    let pids = pids_of(&found.processes, jobs.jobs.len());
+    let pids = pids_of(&processes, jobs.jobs.len());
     let results = jobs.jobs.iter().zip(entries).zip(pids);
     let results = results.map(|((job, entry), used)| {
         let (pid, used) = used.unwrap_or((0, None));
@@ -106,7 +119,7 @@ pub(super) fn read(
             job: job.clone(),
             logs: JobLogs::default(),
             started,
-            ended: Some(used.map_or(found.end, |u| u.last)),
+            ended: Some(used.map_or(end, |u| u.last)),
             active_since: active,
             outcome: run::Outcome {
                 error: entry.info.error,
@@ -127,7 +140,7 @@ pub(super) fn read(
     }
     Ok(Outcome {
         jobs,
-        end: found.end,
+        end: end,
         notes,
         ..Outcome::default()
     })
@@ -150,60 +163,39 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Found {
-    /// Passes the events of the disk on.
-    fn events(
-        &mut self,
-        from: &mut dyn Read,
-        stack: &Stack,
-        sinks: &mut Sinks,
-    ) -> Result<(), Error> {
-        self.has_trace = true;
-        let mut reader = BlktraceReader::from_stream(from, "the kernel's trace");
-        let mut names: BTreeMap<Pid, bool> = BTreeMap::new();
-        loop {
-            let item = reader.next_item().map_err(|e| failed(&e.to_string()))?;
-            match item {
-                None => break,
-                Some(Item::Process { time, pid, comm }) => {
-                    names.insert(pid, comm == "fio");
-                    sinks.trace.process(time, pid, comm);
-                }
-                Some(Item::Event(event)) => {
-                    let event = of_disk(&event, stack);
-                    self.end = self.end.max(event.time);
-                    if event.action == Action::Queue && names.get(&event.pid) == Some(&true) {
-                        let time = event.time;
-                        let used = self.processes.entry(event.pid).or_insert(Used {
-                            first: time,
-                            last: time,
-                        });
-                        used.last = time;
-                    }
-                    sinks.trace.event(&event);
-                }
-                Some(Item::Message(event, text)) => {
-                    sinks.trace.message(&of_disk(&event, stack), text);
-                }
-                Some(_) => {}
-            }
-        }
-        let counts = reader.counts();
-        if counts.damaged > 0 {
-            let example = counts.examples.first().cloned().unwrap_or_default();
-            return Err(failed(&format!("the kernel's trace is damaged: {example}")));
-        }
-        Ok(())
-    }
+/// Passes events on, and sees which of fio's processes use the top of the stack.
+struct Watched<'a> {
+    to: &'a mut dyn TraceSink,
+    top: Dev,
+    /// Whether a process is fio's.
+    names: BTreeMap<Pid, bool>,
+    processes: BTreeMap<Pid, Used>,
+    /// The last event.
+    end: Time,
 }
 
-/// The event with the number that the disk is told of by.
-fn of_disk(event: &Event, stack: &Stack) -> Event {
-    let major = stack.devices()[0].dev.major;
-    let mut event = *event;
-    if event.from_dev.major == event.dev.major {
-        event.from_dev.major = major;
+impl TraceSink for Watched<'_> {
+    fn event(&mut self, event: &Event) {
+        let time = event.time;
+        self.end = self.end.max(time);
+        let is_used = event.action == Action::Queue && event.dev == self.top;
+        if is_used && self.names.get(&event.pid) == Some(&true) {
+            let used = self.processes.entry(event.pid);
+            let used = used.or_insert(Used {
+                first: time,
+                last: time,
+            });
+            used.last = time;
+        }
+        self.to.event(event);
     }
-    event.dev.major = major;
-    event
+
+    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
+        self.names.insert(pid, comm == "fio");
+        self.to.process(time, pid, comm);
+    }
+
+    fn message(&mut self, event: &Event, text: &str) {
+        self.to.message(event, text);
+    }
 }

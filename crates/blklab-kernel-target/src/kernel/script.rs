@@ -77,8 +77,21 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
     arguments
 }
 
-/// Files of the disk's queue, and what is written there.
-fn settings(
+/// Files of the disks' queues and of the machine, and what is written there.
+fn settings(catalogue: &Catalogue, stack: &Stack) -> Result<Vec<(String, String)>, Error> {
+    let mut all = Vec::new();
+    for disk in stack.disks() {
+        for (file, text) in settings_of(&disk.e, catalogue, &disk.device.name)? {
+            if all.iter().all(|(other, _)| *other != file) {
+                all.push((file, text));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The same as far as one disk sees it.
+fn settings_of(
     e: &Experiment,
     catalogue: &Catalogue,
     disk: &str,
@@ -142,20 +155,9 @@ pub(super) fn script(
     let top = stack.top_path();
     let mut s = String::new();
     // What the kernel does not take is written down.
+    s.push_str("fail() { echo \"$*\" > failed; exit 1; }\n");
     s.push_str("put() { echo \"$2\" > \"$1\" || echo \"$1 $2\" >> refused; }\n");
-    for (i, part) in parts.parts.iter().enumerate() {
-        let number = i + 1;
-        let _ = writeln!(
-            s,
-            "addpart {top} {number} {} {} || exit 1",
-            part.start, part.sectors
-        );
-        link(&mut s, &part.name, &format!("{top}{number}"));
-    }
-    for name in parts.whole.iter().filter(|name| **name != top) {
-        link(&mut s, name, &top);
-    }
-    for (file, text) in settings(e, catalogue, stack.top())? {
+    for (file, text) in settings(catalogue, stack)? {
         if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
             // More than the device's is the device's; newer kernels refuse it.
             let most = format!("$(cat {queue}/discard_max_hw_bytes)");
@@ -164,10 +166,22 @@ pub(super) fn script(
         }
         let _ = writeln!(s, "put {file} '{text}'");
     }
+    s.push_str(&stack.script());
+    if let (Some(kb), false) = (e.queue.read_ahead_kb, stack.layers().is_empty()) {
+        // What lies on disks reads ahead by itself.
+        let _ = writeln!(s, "put /sys/block/{}/queue/read_ahead_kb {kb}", stack.top());
+    }
+    for (i, part) in parts.parts.iter().enumerate() {
+        let device = stack.part(&mut s, i, part.start, part.sectors);
+        link(&mut s, &part.name, &device);
+    }
+    for name in parts.whole.iter().filter(|name| **name != top) {
+        link(&mut s, name, &top);
+    }
     s.push_str("sync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
     let _ = writeln!(
         s,
-        "blktrace -d {top} -o trace -b 1024 -n 16 > blktrace.log 2>&1 &\n\
+        "blktrace{} -b 1024 -n 16 > blktrace.log 2>&1 &\n\
          BLKTRACE=$!\n\
          sleep 1\n\
          fio --output-format=json+ --output=fio.json job.fio\n\
@@ -176,7 +190,11 @@ pub(super) fn script(
          kill -INT $BLKTRACE\n\
          wait $BLKTRACE\n\
          rm -f job.fio\n\
-         find . -type l -delete"
+         find . -type l -delete",
+        stack
+            .devices()
+            .map(|d| format!(" -d /dev/{}", d.name))
+            .collect::<String>()
     );
     Ok(s)
 }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The block devices of a machine: disks, and what lies on them.
 
-use crate::disk::ENDLESS_SECTORS;
+use super::{array, dm};
+use crate::disk::{Disk, ENDLESS_SECTORS};
+use crate::failed::failed;
 use crate::machine::disk_name;
-use blklab_experiment::Experiment;
+use blklab_device::{DeviceLimits, interrupted};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment, QueueFacts};
 use blklab_types::{Dev, Error, SECTOR_BYTES};
 
 /// The major number by which virtio's disks are told of: which they have depends on what
 /// else a kernel has.
 const DISK_MAJOR: u16 = 254;
+/// Minor numbers of a disk of virtio.
+const DISK_MINORS: u16 = 16;
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,37 +24,154 @@ pub(super) struct BlockDevice {
     pub(super) dev: Dev,
 }
 
-/// What a machine has of block devices.
+/// What lies on other block devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layer {
+    /// What it is, in an experiment's words.
+    pub(super) what: String,
+    /// The device that it is.
+    pub(super) device: BlockDevice,
+    /// Its length.
+    pub(super) sectors: u64,
+    /// The commands that make it.
+    pub(super) commands: Vec<String>,
+    /// Programs that these need, and their packages in Debian.
+    pub(super) programs: &'static [(&'static str, &'static str)],
+    /// Devices of device mapper that there are then.
+    pub(super) nr_mapped: usize,
+    /// From which sector of the disks on their data are kept; none: nowhere.
+    pub(super) kept_from: Option<u64>,
+}
+
+/// A disk at the bottom.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Bottom {
+    /// The device that it is.
+    pub(super) device: BlockDevice,
+    /// Its length.
+    pub(super) sectors: u64,
+    /// The experiment as far as this disk is concerned: its device is this one.
+    pub(super) e: Experiment,
+    /// From which sector on its data are kept; none: nowhere.
+    kept_from: Option<u64>,
+}
+
+impl Bottom {
+    fn new(number: u32, e: &Experiment) -> Result<Bottom, Error> {
+        let capacity = blklab_sim::build_device(e)?.capacity_sectors();
+        let number = number as u16;
+        Ok(Bottom {
+            device: BlockDevice {
+                name: disk_name(usize::from(number)),
+                dev: Dev {
+                    major: DISK_MAJOR,
+                    minor: number * DISK_MINORS,
+                },
+            },
+            sectors: capacity.unwrap_or(ENDLESS_SECTORS),
+            e: e.clone(),
+            kept_from: None,
+        })
+    }
+
+    fn path(&self) -> String {
+        format!("/dev/{}", self.device.name)
+    }
+
+    /// The disk, which behaves like the model of its device.
+    fn modelled(&self, facts: QueueFacts) -> Result<Disk, Error> {
+        let e = &self.e;
+        let model = interrupted(blklab_sim::build_device(e)?, e.interrupt_latency());
+        let limits = blklab_device::limits(&e.device.name, &e.device.params);
+        let limits = DeviceLimits {
+            max_segments: Some(facts.max_segments),
+            ..limits.map_err(blklab_sim::device_refused)?
+        };
+        let disk = Disk::modelled(&e.device.name, model, &limits);
+        match self.kept_from {
+            Some(sector) => disk.keeping(sector),
+            None => Ok(disk),
+        }
+    }
+}
+
+/// What a machine has of block devices.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stack {
-    /// All of them, what lies on others before these.
-    devices: Vec<BlockDevice>,
-    /// Sectors of the first.
-    sectors: u64,
+    disks: Vec<Bottom>,
+    /// What lies on them, from below to the top.
+    layers: Vec<Layer>,
 }
 
 impl Stack {
     /// The stack of an experiment.
     ///
     /// # Errors
-    /// If its device is not possible.
+    /// If its device or what lies on it is not possible.
     pub(super) fn new(e: &Experiment) -> Result<Stack, Error> {
-        let capacity = blklab_sim::build_device(e)?.capacity_sectors();
-        Ok(Stack {
-            devices: vec![BlockDevice {
-                name: disk_name(0),
-                dev: Dev {
-                    major: DISK_MAJOR,
-                    minor: 0,
-                },
-            }],
-            sectors: capacity.unwrap_or(ENDLESS_SECTORS),
-        })
+        e.check_stack()?;
+        let mut disks = Vec::new();
+        for i in 0..e.nr_disks() {
+            disks.push(Bottom::new(i, e)?);
+        }
+        let alike = disks.clone();
+        if let Some(name) = e.dm.fast_device() {
+            let mut other = e.clone();
+            other.device = DeviceSpec {
+                name: name.to_owned(),
+                params: Vec::new(),
+            };
+            let fast = Bottom::new(e.nr_disks(), &other);
+            let mut fast = fast.map_err(|e| e.about("dm"))?;
+            fast.kept_from = Some(0);
+            disks.push(fast);
+        }
+        let mut stack = Stack {
+            disks,
+            layers: Vec::new(),
+        };
+        if let Some(md) = &e.md {
+            stack.layers.push(array::layer(md, &alike)?);
+        }
+        for of in &e.dm.layers {
+            let layer = dm::layer(of, &stack.below(&alike))?;
+            stack.layers.push(layer);
+        }
+        let kept_from = stack.layers.iter().filter_map(|l| l.kept_from).min();
+        for disk in stack.disks.iter_mut().take(alike.len()) {
+            disk.kept_from = kept_from;
+        }
+        Ok(stack)
+    }
+
+    /// What the next device of device mapper is put on: the top of the stack, or the
+    /// disks.
+    fn below(&self, alike: &[Bottom]) -> dm::Below {
+        let fast = self.disks.get(alike.len());
+        let is_disk = self.layers.is_empty();
+        let paths = match is_disk {
+            true => alike.iter().map(Bottom::path).collect(),
+            false => vec![self.top_path()],
+        };
+        dm::Below {
+            paths,
+            sectors: self.sectors(),
+            is_disk,
+            fast: fast.map(|d| (d.path(), d.sectors)),
+            nr_mapped: self.nr_mapped(),
+        }
+    }
+
+    /// Devices of device mapper.
+    pub(super) fn nr_mapped(&self) -> usize {
+        self.layers.last().map_or(0, |l| l.nr_mapped)
     }
 
     /// The device that jobs use, or that a filesystem is on: the top of the stack.
     pub(super) fn top(&self) -> &str {
-        &self.devices[0].name
+        let top = self.layers.last();
+        let top = top.map_or(&self.disks[0].device, |l| &l.device);
+        &top.name
     }
 
     /// Its path.
@@ -59,16 +181,127 @@ impl Stack {
 
     /// Its length.
     pub(super) fn sectors(&self) -> u64 {
-        self.sectors
+        let top = self.layers.last();
+        top.map_or(self.disks[0].sectors, |l| l.sectors)
     }
 
     /// Its length in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        self.sectors.saturating_mul(SECTOR_BYTES)
+        self.sectors().saturating_mul(SECTOR_BYTES)
     }
 
     /// All devices, the one on top first.
-    pub(super) fn devices(&self) -> &[BlockDevice] {
-        &self.devices
+    pub(super) fn devices(&self) -> impl Iterator<Item = &BlockDevice> {
+        let layers = self.layers.iter().rev().map(|l| &l.device);
+        layers.chain(self.disks.iter().map(|d| &d.device))
+    }
+
+    /// The disks at the bottom.
+    pub(super) fn disks(&self) -> &[Bottom] {
+        &self.disks
+    }
+
+    /// What lies on them, from below to the top.
+    pub(super) fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Programs that make it, and their packages in Debian.
+    pub(super) fn programs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.layers.iter().flat_map(|l| l.programs).copied()
+    }
+
+    /// The disks, which behave like the models of their devices.
+    ///
+    /// # Errors
+    /// If there is no memory for their data.
+    pub(super) fn modelled(&self, catalogue: &Catalogue) -> Result<Vec<Disk>, Error> {
+        let disks = self.disks.iter();
+        let disks = disks.map(|d| d.modelled(d.e.queue_facts(catalogue)?));
+        disks.collect()
+    }
+
+    /// What a shell runs to make it. `fail` ends the run if something cannot be made.
+    pub(super) fn script(&self) -> String {
+        let mut s = String::new();
+        for layer in &self.layers {
+            let what = &layer.what;
+            for command in &layer.commands {
+                s.push_str(&format!("{command} || fail '{what} cannot be made'\n"));
+            }
+            let (name, sectors) = (&layer.device.name, layer.sectors);
+            s.push_str(&format!(
+                "SIZE=$(cat /sys/block/{name}/size)\n\
+                 [ \"$SIZE\" = {sectors} ] || fail \"{what} has $SIZE sectors, not {sectors}\"\n"
+            ));
+        }
+        for device in self.devices() {
+            let name = &device.name;
+            s.push_str(&format!(
+                "echo {name} $(cat /sys/block/{name}/dev) >> {NUMBERS}\n"
+            ));
+        }
+        s
+    }
+
+    /// Makes a part of the top, from 0, and returns its path.
+    pub(super) fn part(&self, s: &mut String, i: usize, start: u64, sectors: u64) -> String {
+        let top = self.top_path();
+        if self.nr_mapped() > 0 {
+            // Device mapper's own have no partitions.
+            let number = self.nr_mapped() + i;
+            let command = dm::create(number, &format!("0 {sectors} linear {top} {start}"));
+            s.push_str(&format!("{command} || fail 'no part of {top}'\n"));
+            return dm::path(number);
+        }
+        let number = i + 1;
+        s.push_str(&format!(
+            "addpart {top} {number} {start} {sectors} || fail 'no part of {top}'\n"
+        ));
+        let ends_in_digit = top.ends_with(|c: char| c.is_ascii_digit());
+        format!("{top}{}{number}", if ends_in_digit { "p" } else { "" })
+    }
+
+    /// The numbers by which devices are told of, for the numbers that they had.
+    ///
+    /// # Errors
+    /// If the text is not what [`Stack::script`] leaves in [`NUMBERS`].
+    pub(super) fn numbers(&self, text: &str) -> Result<Numbers, Error> {
+        let mut pairs = Vec::new();
+        for (line, device) in text.lines().zip(self.devices()) {
+            let number = line.strip_prefix(&device.name).map(str::trim);
+            let number = number.and_then(|n| n.split_once(':'));
+            let number = number.and_then(|(major, minor)| {
+                let major = major.parse().ok()?;
+                let minor = minor.parse().ok()?;
+                Some(Dev { major, minor })
+            });
+            let number = number.ok_or_else(|| failed("the numbers of devices are missing"))?;
+            pairs.push((number, device.dev));
+        }
+        if pairs.len() != self.layers.len() + self.disks.len() {
+            return Err(failed("the numbers of devices are missing"));
+        }
+        Ok(Numbers(pairs))
+    }
+}
+
+/// The file that a machine writes the numbers of its devices to.
+pub(super) const NUMBERS: &str = "devices";
+
+/// Numbers that devices had, and by which they are told of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbers(Vec<(Dev, Dev)>);
+
+impl Numbers {
+    /// The number by which a device or a part of one is told of.
+    pub(super) fn told(&self, dev: Dev) -> Dev {
+        let same = self.0.iter().find(|(had, _)| *had == dev);
+        if let Some((_, told)) = same {
+            return *told;
+        }
+        let sibling = self.0.iter().find(|(had, _)| had.major == dev.major);
+        let major = sibling.map_or(dev.major, |(_, told)| told.major);
+        Dev { major, ..dev }
     }
 }

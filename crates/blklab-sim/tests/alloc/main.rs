@@ -3,7 +3,7 @@
 //! twice as many I/Os cost no more allocations.
 
 use allocation_counter::measure;
-use blklab_experiment::{DeviceSpec, Experiment, MdSpec, Workload};
+use blklab_experiment::{DeviceSpec, Experiment, MdOptions, MdSpec, Workload};
 use blklab_fio::parse::{Fixed, ParseOptions, parse};
 use blklab_sim::{Sinks, build_machine, spawn_processes};
 use blklab_trace::NullSink;
@@ -72,7 +72,7 @@ fn array(level: &str, count: u64) -> u64 {
     };
     let all = (0..).zip(["read", "write"]).map(process).collect();
     let mut e = experiment("2.6.28", "deadline", Workload::Processes(all));
-    e.md = Some(MdSpec::new(level, 2, None).expect("an array"));
+    e.md = Some(MdSpec::new(level, 2, &MdOptions::default()).expect("an array"));
     allocations(&e)
 }
 

@@ -2,7 +2,7 @@
 //! Arrays: what members get, when, and what comes back.
 
 use crate::rig::{Ran, experiment, run as run_job, run_processes};
-use blklab_experiment::{Experiment, MdSpec};
+use blklab_experiment::{Experiment, MdOptions, MdSpec};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::Dev;
 
@@ -279,7 +279,7 @@ fn reads_go_where_the_rule_says() {
 fn mirror(scheduler: &str) -> Experiment {
     let mut e = experiment();
     e.scheduler = scheduler.to_owned();
-    e.md = Some(MdSpec::new("raid1", 2, None).expect("an array"));
+    e.md = Some(MdSpec::new("raid1", 2, &MdOptions::default()).expect("an array"));
     e
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arrays: what mdadm is told.
+
+use super::stack::{BlockDevice, Bottom, Layer};
+use blklab_experiment::{MdLevel, MdSpec};
+use blklab_types::{Dev, Error, Level};
+
+/// The number of md's first device.
+const MD0: Dev = Dev { major: 9, minor: 0 };
+
+/// What makes an array.
+const PROGRAMS: &[(&str, &str)] = &[("mdadm", "mdadm")];
+
+/// An array of all disks. It counts as clean: nothing is synchronised during a run.
+///
+/// # Errors
+/// If the disks are too small.
+pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
+    let disk_sectors = disks[0].sectors;
+    let sectors = md.capacity_sectors(disk_sectors);
+    if sectors == 0 {
+        let what = format!("md: no room for {md} on disks of {disk_sectors} sectors");
+        return Err(Error::new(what).about("md"));
+    }
+    // Superblocks of this version are at the end of a disk, and what the simulation has.
+    let mut command = format!(
+        "mdadm --create /dev/md0 --run --quiet --metadata=0.90 --homehost=any --level={} \
+         --raid-devices={} --assume-clean --bitmap={}",
+        md.level_name(),
+        md.members,
+        md.bitmap(),
+    );
+    match (md.chunk_kb(), md.level) {
+        (Some(kb), _) => command += &format!(" --chunk={kb}"),
+        (None, MdLevel::Linear) => command += " --rounding=64",
+        (None, _) => {}
+    }
+    if let Some(layout) = md.layout() {
+        command += &format!(" --layout={layout}");
+    }
+    for disk in disks {
+        command += &format!(" /dev/{}", disk.device.name);
+    }
+    let kept_from = match md.level.nr_parity() {
+        // Only the superblocks are read again.
+        0 => Level::Raid1.capacity_sectors(md.members, disk_sectors),
+        _ => 0,
+    };
+    Ok(Layer {
+        what: md.to_string(),
+        nr_mapped: 0,
+        device: BlockDevice {
+            name: "md0".to_owned(),
+            dev: MD0,
+        },
+        sectors,
+        commands: vec![command],
+        programs: PROGRAMS,
+        kept_from: Some(kept_from),
+    })
+}
