@@ -13,6 +13,7 @@ use blklab_types::Level;
 /// # Errors
 /// It came later, or is gone.
 pub fn check_filesystem(e: &Experiment) -> Result<(), Error> {
+    e.filesystem.check_modelled()?;
     let kind = kind(e);
     if kind.is_in(e.kernel) {
         return Ok(());

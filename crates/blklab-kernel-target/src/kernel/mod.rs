@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real kernels as a target of plans.
 
+mod filesystem;
+mod folders;
+mod groups;
+mod job_text;
 mod parts;
+mod place;
+mod prepare;
 mod refused;
 mod results;
 mod script;
@@ -17,7 +23,7 @@ use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Dev, Error, ErrorKind, SECTOR_BYTES};
-use parts::Parts;
+use place::Place;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -76,7 +82,10 @@ impl Target for Kernel {
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(e, &self.catalogue)?;
-        kernel_of(e)?;
+        let kernel = kernel_of(e)?;
+        if let Some(volume) = filesystem::volume(e)? {
+            volume.check_in(&kernel)?;
+        }
         Ok(Site {
             disk_bytes: disk_sectors(e)?.saturating_mul(SECTOR_BYTES),
             devices: vec![(DISK, DISK_NAME.to_owned())],
@@ -101,7 +110,7 @@ impl Target for Kernel {
     }
 
     fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error> {
-        Ok(Parts::new(jobs, disk_sectors(e)?)?.ranges)
+        Ok(Place::new(e, jobs, disk_sectors(e)?)?.into_ranges())
     }
 
     fn run(&self, plan: &Plan, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
@@ -118,10 +127,10 @@ impl Target for Kernel {
 
 impl Kernel {
     fn carry_out(&self, plan: &Plan, sinks: Sinks, stop: &AtomicBool) -> Result<Outcome, Error> {
-        let e = plan.experiment();
-        let kernel = kernel_of(e)?;
         let text = plan.jobs().expect("only jobs are accepted");
-        let parts = Parts::new(&text.jobs, disk_sectors(e)?)?;
+        let e = &plan.experiment().with_cgroups_of(&text.jobs.jobs)?;
+        let kernel = kernel_of(e)?;
+        let place = Place::new(e, &text.jobs, disk_sectors(e)?)?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
         let model = interrupted(blklab_sim::build_device(e)?, e.interrupt_latency());
         let limits = blklab_device::limits(&e.device.name, &e.device.params);
@@ -129,20 +138,36 @@ impl Kernel {
             max_segments: plan.facts().queue.map(|q| q.max_segments),
             ..limits.map_err(blklab_sim::device_refused)?
         };
+        let mut disk = Disk::modelled(&e.device.name, model, &limits).prepared();
+        let mut programs = PROGRAMS.to_vec();
+        let any_contents = place.takes_any_contents();
+        let mut files = vec![("job.fio".to_owned(), job_text::to_run(&job, any_contents))];
+        let is_verified = text.jobs.jobs.iter().any(|job| job.settings.verify);
+        match &place {
+            Place::Parts(_) if !is_verified => {}
+            Place::Parts(_) => disk = disk.keeping()?,
+            Place::Volume(volume, _) => {
+                disk = disk.keeping()?;
+                programs.push(volume.program);
+                let layout = job_text::to_lay_out(&job, any_contents);
+                files.push((prepare::LAYOUT.to_owned(), layout));
+            }
+        }
+        let bytes = |(name, text): (String, String)| (name, text.into_bytes());
         let machine = Machine {
             kernel: &kernel,
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
-                programs: PROGRAMS.to_vec(),
-                files: vec![("job.fio".to_owned(), script::job_text(&job).into_bytes())],
-                script: script::script(e, &self.catalogue, &parts)?,
+                programs,
+                files: files.into_iter().map(bytes).collect(),
+                script: script::script(e, &self.catalogue, &place)?,
             },
             arguments: script::arguments(e, plan.facts()),
-            disks: vec![Disk::modelled(&e.device.name, model, &limits)],
+            disks: vec![disk],
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;
-        let mut outcome = results::read(&ended, &text.jobs, &kernel, sinks)?;
+        let mut outcome = results::read(&ended, &text.jobs, e, &kernel, sinks)?;
         outcome.notes.push(format!(
             "Linux {} ({}) ran in virtual time, on one processor; its driver is virtio_blk",
             kernel.release, kernel.source
@@ -154,7 +179,7 @@ impl Kernel {
                 script::DEPTH_MAX
             ));
         }
-        outcome.notes.extend(parts.notes);
+        outcome.notes.extend(place.notes());
         Ok(outcome)
     }
 }

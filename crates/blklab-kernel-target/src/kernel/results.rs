@@ -2,9 +2,11 @@
 //! What came out of a machine: the events of its disk and fio's own results.
 
 use super::DISK;
+use super::groups::Uses;
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
+use blklab_experiment::Experiment;
 use blklab_fio::parse::JobFile;
 use blklab_fio::run;
 use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
@@ -32,10 +34,17 @@ struct Found {
     json: Option<String>,
     /// What the script printed.
     log: String,
+    /// The step of the preparation that failed, and what it printed.
+    unready: String,
+    step: String,
+    /// fio's own process, which starts those of the jobs.
+    fio: Option<Pid>,
     /// Settings that the kernel did not take.
     refused: String,
     /// What blktrace printed.
     blktrace: String,
+    /// What the kernel says of control groups.
+    groups: Uses,
     /// fio's processes that used the disk.
     processes: BTreeMap<Pid, Used>,
     /// The last event.
@@ -50,6 +59,7 @@ struct Found {
 pub(super) fn read(
     ended: &Ended,
     jobs: &JobFile,
+    e: &Experiment,
     kernel: &Built,
     mut sinks: Sinks,
 ) -> Result<Outcome, Error> {
@@ -60,8 +70,12 @@ pub(super) fn read(
             Ok(())
         }
         "log" => text(from).map(|t| found.log = t),
+        "unready" => text(from).map(|t| found.unready = t),
+        "step.log" => text(from).map(|t| found.step = t),
+        "fio.pid" => text(from).map(|t| found.fio = t.trim().parse().ok()),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
+        _ if Uses::is_result(name) => text(from).map(|t| found.groups.take(name, &t)),
         "trace.blktrace.0" => found.events(from, &mut sinks),
         _ => Ok(()),
     })?;
@@ -69,6 +83,14 @@ pub(super) fn read(
         let (file, value) = first.split_once(' ').unwrap_or((first, ""));
         return Err(failed(&format!(
             "Linux {} does not take '{value}' in {file}",
+            kernel.release
+        )));
+    }
+    if let Some(step) = found.unready.lines().next() {
+        let why = found.step.lines().rfind(|l| !l.trim().is_empty());
+        let why = why.map_or(String::new(), |line| format!(": {}", line.trim()));
+        return Err(failed(&format!(
+            "Linux {}: {step} failed{why}",
             kernel.release
         )));
     }
@@ -91,6 +113,9 @@ pub(super) fn read(
             jobs.jobs.len(),
             last_words()
         )));
+    }
+    if let Some(fio) = found.fio {
+        found.processes.remove(&fio);
     }
     let pids = pids_of(&found.processes, jobs.jobs.len());
     let results = jobs.jobs.iter().zip(entries).zip(pids);
@@ -126,6 +151,7 @@ pub(super) fn read(
     }
     Ok(Outcome {
         jobs,
+        cgroups: found.groups.into_uses(&e.cgroups),
         end: found.end,
         notes,
         ..Outcome::default()

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine is told to do: settings written to their files, then fio under
-//! blktrace.
+//! What a machine is told to do: the disk prepared, settings written to their files, then
+//! fio under blktrace.
 
 use super::DISK_NAME;
-use super::parts::Parts;
+use super::filesystem::MOUNTED_AT;
+use super::groups;
+use super::parts::{Part, Parts};
+use super::place::Place;
+use super::prepare;
 use blklab_experiment::settings::Home;
 use blklab_experiment::{Catalogue, Experiment, Facts};
 use blklab_types::{Error, Span};
@@ -70,23 +74,32 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
             arguments.push(format!("processor_cost.{}={ns}", price.parameter));
         }
     }
+    arguments.extend(groups::argument(e));
     arguments
 }
 
-/// Files of the disk's queue, and what is written there.
-fn settings(e: &Experiment, catalogue: &Catalogue) -> Result<Vec<(String, String)>, Error> {
+/// What the kernel would learn from the device's own driver: files of the disk's queue, and
+/// what is written there.
+fn of_device(e: &Experiment, catalogue: &Catalogue) -> Result<Vec<(String, String)>, Error> {
     let facts = e.queue_facts(catalogue)?;
-    let queue = |name: &str| format!("/sys/block/{DISK_NAME}/queue/{name}");
-    // What the kernel would learn from the device's own driver.
-    let mut all = vec![
+    Ok(vec![
         (queue("rotational"), u32::from(facts.rotational).to_string()),
         (queue("max_sectors_kb"), (facts.max_sectors / 2).to_string()),
         (
             queue("read_ahead_kb"),
             (e.read_ahead_bytes() >> 10).to_string(),
         ),
-        (queue("scheduler"), e.scheduler.clone()),
-    ];
+    ])
+}
+
+fn queue(name: &str) -> String {
+    format!("/sys/block/{DISK_NAME}/queue/{name}")
+}
+
+/// Files of the disk's queue and of the machine, and what is written there.
+fn settings(e: &Experiment, catalogue: &Catalogue) -> Result<Vec<(String, String)>, Error> {
+    let facts = e.queue_facts(catalogue)?;
+    let mut all = vec![(queue("scheduler"), e.scheduler.clone())];
     let rows = e.settings(catalogue);
     let told = rows.iter().filter(|s| s.home != Home::Cgroup);
     all.extend(told.filter_map(|s| {
@@ -105,22 +118,6 @@ fn settings(e: &Experiment, catalogue: &Catalogue) -> Result<Vec<(String, String
     Ok(all)
 }
 
-/// What fio is given: nothing is changed but what belongs to this machine.
-pub(super) fn job_text(spelled_out: &str) -> String {
-    /// The results are put together here, and there is one clock.
-    const OURS: [&str; 2] = ["group_reporting", "clocksource"];
-    let is_ours = |line: &&str| {
-        let key = line.split('=').next().unwrap_or_default().trim();
-        OURS.contains(&key)
-    };
-    let mut text = "[global]\nclocksource=clock_gettime\n".to_owned();
-    for line in spelled_out.lines().filter(|line| !is_ours(line)) {
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
-}
-
 /// Everything that the machine does.
 ///
 /// # Errors
@@ -128,23 +125,23 @@ pub(super) fn job_text(spelled_out: &str) -> String {
 pub(super) fn script(
     e: &Experiment,
     catalogue: &Catalogue,
-    parts: &Parts,
+    place: &Place,
 ) -> Result<String, Error> {
     let mut s = String::new();
     // What the kernel does not take is written down.
     s.push_str("put() { echo \"$2\" > \"$1\" || echo \"$1 $2\" >> refused; }\n");
-    for (i, part) in parts.parts.iter().enumerate() {
-        let number = i + 1;
-        let _ = writeln!(
-            s,
-            "addpart /dev/{DISK_NAME} {number} {} {} || exit 1",
-            part.start, part.sectors
-        );
-        link(&mut s, &part.name, &format!("/dev/{DISK_NAME}{number}"));
+    s.push_str(prepare::STEP);
+    // Nothing is to be left in a scheduler of what comes before.
+    let _ = writeln!(s, "echo none > {}", queue("scheduler"));
+    for (file, text) in of_device(e, catalogue)? {
+        let _ = writeln!(s, "put {file} '{text}'");
     }
-    let own = format!("/dev/{DISK_NAME}");
-    for name in parts.whole.iter().filter(|name| **name != own) {
-        link(&mut s, name, &own);
+    match place {
+        Place::Parts(parts) => write_parts(&mut s, parts),
+        Place::Volume(volume, found) => {
+            prepare::mount(&mut s, volume, &found.folders);
+            prepare::lay_out(&mut s);
+        }
     }
     for (file, text) in settings(e, catalogue)? {
         if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
@@ -155,21 +152,59 @@ pub(super) fn script(
         }
         let _ = writeln!(s, "put {file} '{text}'");
     }
+    groups::make(&mut s, &e.cgroups);
     s.push_str("sync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
+    let folder = match place {
+        Place::Parts(_) => "/work",
+        Place::Volume(..) => MOUNTED_AT,
+    };
     let _ = writeln!(
         s,
         "blktrace -d /dev/{DISK_NAME} -o trace -b 1024 -n 16 > blktrace.log 2>&1 &\n\
          BLKTRACE=$!\n\
          sleep 1\n\
-         fio --output-format=json+ --output=fio.json job.fio\n\
-         echo $? > fio.status\n\
+         begin\n\
+         cd {folder}\n\
+         fio --output-format=json+ --output=/work/fio.json /work/job.fio &\n\
+         FIO=$!\n\
+         wait $FIO\n\
+         STATUS=$?\n\
+         cd /work\n\
+         echo $STATUS > fio.status\n\
+         echo $FIO > fio.pid\n\
          sleep 0.2\n\
          kill -INT $BLKTRACE\n\
          wait $BLKTRACE\n\
+         end\n\
          rm -f job.fio\n\
          find . -type l -delete"
     );
+    groups::keep_results(&mut s, &e.cgroups);
     Ok(s)
+}
+
+/// Files that are parts of the disk.
+fn write_parts(s: &mut String, parts: &Parts) {
+    for (
+        i,
+        Part {
+            name,
+            start,
+            sectors,
+        },
+    ) in parts.parts.iter().enumerate()
+    {
+        let number = i + 1;
+        let _ = writeln!(
+            s,
+            "addpart /dev/{DISK_NAME} {number} {start} {sectors} || exit 1"
+        );
+        link(s, name, &format!("/dev/{DISK_NAME}{number}"));
+    }
+    let own = format!("/dev/{DISK_NAME}");
+    for name in parts.whole.iter().filter(|name| **name != own) {
+        link(s, name, &own);
+    }
 }
 
 /// Makes a name lead to a device.
@@ -180,16 +215,4 @@ fn link(s: &mut String, name: &str, device: &str) {
         let _ = writeln!(s, "mkdir -p '{folder}'");
     }
     let _ = writeln!(s, "ln -s {device} '{name}'");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::job_text;
-
-    #[test]
-    fn a_job_keeps_everything_but_its_clock_and_its_grouping() {
-        let text = "[a]\nrw=read\ngroup_reporting\nclocksource=cpu\nsize=1m\n";
-        let expected = "[global]\nclocksource=clock_gettime\n[a]\nrw=read\nsize=1m\n";
-        assert_eq!(job_text(text), expected);
-    }
 }
