@@ -126,6 +126,7 @@ impl Experiment {
             );
             return Err(Error::new(what).about(format!("{table}.{name}")));
         }
+        self.filesystem.check_modelled()?;
         let settings = self.settings(catalogue);
         settings.iter().try_for_each(|s| s.check(self))?;
         self.scheduler(catalogue)?;

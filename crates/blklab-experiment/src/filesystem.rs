@@ -18,6 +18,69 @@ pub struct FilesystemSpec {
     pub options: Vec<(String, String)>,
 }
 
+/// Filesystems that real kernels have and no model is of: how they are chosen, and what
+/// they are.
+pub const OF_KERNELS: &[(&str, &str)] = &[
+    ("f2fs", "F2FS: logs for flash drives"),
+    ("jfs", "JFS: extents and a journal of metadata"),
+    (
+        "bcachefs",
+        "bcachefs: copy on write, buckets; Linux 6.7 to 6.17",
+    ),
+    ("ntfs3", "NTFS in the kernel"),
+    ("exfat", "exFAT: no journal"),
+    (
+        "vfat",
+        "FAT with long names: no journal, files of 4 GiB at most",
+    ),
+    ("udf", "UDF: no journal"),
+];
+
+/// The option that has more words for the mount of a real kernel.
+pub const MOUNT_WORDS: &str = "mount";
+/// The option that has more words for the program that makes its filesystem.
+pub const MAKE_WORDS: &str = "mkfs";
+
+impl Catalogue {
+    /// All options of a filesystem, of a model or of a real kernel; none if there is none
+    /// of that name.
+    pub(crate) fn mount_rows(&self, name: &str) -> Option<Vec<Setting>> {
+        let of_kernel = OF_KERNELS.iter().any(|(known, _)| *known == name);
+        let rows = self.filesystem_rows(name);
+        let mut rows = rows.or_else(|| of_kernel.then(Vec::new))?;
+        if name != FilesystemSpec::default().name {
+            rows.extend([
+                Setting::words_of_kernel(MOUNT_WORDS, "options of the mount; real kernels alone"),
+                Setting::words_of_kernel(MAKE_WORDS, "options of mkfs; real kernels alone"),
+            ]);
+        }
+        Some(rows)
+    }
+}
+
+impl FilesystemSpec {
+    /// Refuses what no model has.
+    ///
+    /// # Errors
+    /// If it, or an option of it, is for real kernels alone.
+    pub fn check_modelled(&self) -> Result<(), Error> {
+        let not_modelled = |what: &str, key: String| {
+            let what = format!("{what} is not modelled; the target kernel has it");
+            Err(Error::not_modelled(what).about(key))
+        };
+        let name = &self.name;
+        if OF_KERNELS.iter().any(|(known, _)| known == name) {
+            return not_modelled(&format!("the filesystem {name}"), "filesystem".to_owned());
+        }
+        for key in [MOUNT_WORDS, MAKE_WORDS] {
+            if self.option(key).is_some() {
+                return not_modelled(&format!("{key} of {name}"), format!("filesystem.{key}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Default for FilesystemSpec {
     fn default() -> FilesystemSpec {
         FilesystemSpec {
@@ -50,8 +113,13 @@ impl FilesystemSpec {
         options: Vec<(String, String)>,
         catalogue: &Catalogue,
     ) -> Result<FilesystemSpec, Error> {
-        let Some(rows) = catalogue.filesystem_rows(name) else {
-            let names = catalogue.filesystems();
+        let Some(rows) = catalogue.mount_rows(name) else {
+            let of_kernels = OF_KERNELS.iter().map(|(name, _)| *name);
+            let names: Vec<&str> = catalogue
+                .filesystems()
+                .into_iter()
+                .chain(of_kernels)
+                .collect();
             return Err(fail(no_such("filesystem", name, &names)));
         };
         for (key, value) in &options {

@@ -16,12 +16,29 @@ pub struct Cgroup {
     pub blkio_weight: Option<u32>,
     /// `blkio.leaf_weight`, 10 to 1000.
     pub blkio_leaf_weight: Option<u32>,
+    /// Files that no model looks at, and a real kernel does: names and texts.
+    pub unmodelled: Vec<(&'static str, String)>,
 }
 
 impl Cgroup {
+    /// The name of the root, which has no limits and the files of io.cost.
+    pub const ROOT: &str = "/";
+
+    /// Whether it is the root of all groups.
+    pub fn is_root(&self) -> bool {
+        self.name == Cgroup::ROOT
+    }
+
+    /// What a file holds that no model looks at.
+    pub fn unmodelled(&self, file: &str) -> Option<&str> {
+        let found = self.unmodelled.iter().find(|(name, _)| *name == file);
+        found.map(|(_, text)| text.as_str())
+    }
+
     /// The group that it belongs to; none: the root.
     pub fn parent(&self) -> Option<&str> {
-        self.name.rsplit_once('/').map(|(parent, _)| parent)
+        let (parent, _) = self.name.rsplit_once('/')?;
+        (!parent.is_empty()).then_some(parent)
     }
 
     /// `io.max`; none if nothing is limited.

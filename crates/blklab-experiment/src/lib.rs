@@ -33,7 +33,7 @@ mod tree;
 pub use catalogue::{Models, SchedulerChoice};
 
 pub use dm::{DM_KINDS, DmKind, DmLayer, DmParam, DmSpec, DmTakes};
-pub use filesystem::FilesystemSpec;
+pub use filesystem::{FilesystemSpec, MAKE_WORDS, MOUNT_WORDS, OF_KERNELS};
 pub use group::Cgroup;
 pub use input::{NAMED_BYTES_MAX, ReadFile, read_named};
 pub use load::{FORMAT, load, load_device, parse};

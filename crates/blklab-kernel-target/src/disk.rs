@@ -15,6 +15,21 @@ pub const ENDLESS_SECTORS: u64 = 1 << 31;
 /// Segments of a request, where nobody says otherwise.
 const SEGMENTS: u32 = 128;
 
+/// What a kernel says by a write to the last pages of its disk for results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// From here on the run counts: the models of disks say when commands end.
+    Begin,
+    /// What follows does not count.
+    End,
+}
+
+/// Sectors of a page of marks.
+const MARK_SECTORS: u64 = 8;
+
+#[derive(Debug, Default)]
+struct Marks(Option<Mark>);
+
 /// A disk of a kernel.
 pub struct Disk {
     /// Its name, which the kernel shows as its serial number.
@@ -23,6 +38,10 @@ pub struct Disk {
     model: Option<Box<dyn Device>>,
     store: Store,
     description: Description,
+    /// Whether the model says when commands end; else all end at once.
+    is_timed: bool,
+    /// What a write to a place of its own says, and what was said last.
+    marks: Option<Marks>,
     /// Wake-ups that the model asked for: time, order, token.
     wakes: BinaryHeap<Reverse<(Time, u64, u64)>>,
     wakes_asked: u64,
@@ -71,6 +90,44 @@ impl Disk {
         Ok(self)
     }
 
+    /// The disk, whose model begins when the machine's script calls `begin`, and is as
+    /// fresh then: commands before that end at once, as do new ones after `end`.
+    #[must_use]
+    pub fn prepared(mut self) -> Disk {
+        self.is_timed = false;
+        self
+    }
+
+    /// The disk, whose last pages take marks.
+    pub(crate) fn marked(mut self) -> Disk {
+        self.marks = Some(Marks::default());
+        self
+    }
+
+    /// Where marks are written, in pages.
+    pub(crate) fn page_of(capacity_sectors: u64, mark: Mark) -> u64 {
+        let pages = capacity_sectors / MARK_SECTORS;
+        match mark {
+            Mark::Begin => pages - 2,
+            Mark::End => pages - 1,
+        }
+    }
+
+    /// What was said since this was asked last.
+    pub(crate) fn take_mark(&mut self) -> Option<Mark> {
+        self.marks.as_mut()?.0.take()
+    }
+
+    /// Follows what was said.
+    pub(crate) fn follow(&mut self, mark: Mark) {
+        self.is_timed = mark == Mark::Begin;
+    }
+
+    /// Memory that its data take.
+    pub fn kept_bytes(&self) -> u64 {
+        self.store.kept_bytes()
+    }
+
     fn new(
         name: &str,
         model: Option<Box<dyn Device>>,
@@ -82,6 +139,8 @@ impl Disk {
             model,
             store,
             description,
+            is_timed: true,
+            marks: None,
             wakes: BinaryHeap::new(),
             wakes_asked: 0,
             in_flight: Slab::default(),
@@ -156,13 +215,17 @@ impl Disk {
                 }
                 match op {
                     Op::Read => self.store.read(memory, *sector, data)?,
-                    Op::Write => self.store.write(memory, *sector, data)?,
-                    Op::Discard | Op::Flush => {}
+                    Op::Write => match self.mark_at(*sector) {
+                        Some(mark) => self.marks = Some(Marks(Some(mark))),
+                        None => self.store.write(memory, *sector, data)?,
+                    },
+                    Op::Discard => self.store.discard(*sector, *nr_sectors)?,
+                    Op::Flush => {}
                 }
                 command
             }
         };
-        if self.model.is_none() {
+        if self.model.is_none() || !self.is_timed {
             self.end(now, r, Status::Ok);
             return Ok(());
         }
@@ -170,6 +233,16 @@ impl Disk {
         let command = Command { id, ..command };
         self.call(now, |model, cx| model.submit(cx, &command));
         Ok(())
+    }
+
+    /// What a write there says.
+    fn mark_at(&self, sector: u64) -> Option<Mark> {
+        self.marks.as_ref()?;
+        let page = sector / MARK_SECTORS;
+        let capacity = self.description.capacity_sectors;
+        let all = [Mark::Begin, Mark::End];
+        all.into_iter()
+            .find(|mark| Disk::page_of(capacity, *mark) == page)
     }
 
     /// Does what is due now and returns the requests that end.

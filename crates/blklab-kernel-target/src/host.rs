@@ -252,6 +252,11 @@ impl Host {
             self.disks[i].connection = None;
             return Ok(Came::Message);
         };
+        if let Some(mark) = self.disks[i].disk.take_mark() {
+            for attached in &mut self.disks {
+                attached.disk.follow(mark);
+            }
+        }
         let next = self.next_due();
         if next < self.free_until {
             // Before the answer, while the kernel stands still: it must not run past the

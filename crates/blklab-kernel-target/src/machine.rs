@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 pub const EPOCH_MS: u64 = 1_230_768_000_000;
 
 /// Sectors of the disk for results: 64 GiB, of which only what is written takes memory.
-const RESULTS_SECTORS: u64 = 1 << 27;
+pub(crate) const RESULTS_SECTORS: u64 = 1 << 27;
 /// A kernel that is asked for nothing any more ends within this.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// Lines of the console that an error shows.
@@ -52,6 +52,8 @@ pub struct Ended {
     results: File,
     /// What went between kernel and host.
     pub traffic: Traffic,
+    /// Memory that the data of its disks took, in their order.
+    pub kept_bytes: Vec<u64>,
 }
 
 impl Ended {
@@ -158,7 +160,7 @@ impl Machine<'_> {
         let archive = folder.path().join("initramfs");
         self.userland.write(self.kernel, &results, &archive)?;
         let mut disks = self.disks;
-        disks.push(Disk::kept("results", RESULTS_SECTORS)?);
+        disks.push(Disk::kept("results", RESULTS_SECTORS)?.marked());
         let last = disks.len() - 1;
         let mut host = Host::new(folder.path(), disks)?;
         let console = folder.path().join("console");
@@ -198,8 +200,10 @@ impl Machine<'_> {
         }
         let results = host.disk(last).data().expect("they are kept");
         let results = results.try_clone();
+        let kept_bytes = (0..last).map(|i| host.disk(i).kept_bytes()).collect();
         Ok(Ended {
             traffic: host.traffic(),
+            kept_bytes,
             results: results.map_err(|e| failed(&format!("results cannot be read: {e}")))?,
         })
     }

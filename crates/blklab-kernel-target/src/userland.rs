@@ -4,7 +4,9 @@
 
 use crate::build::{Built, find_program};
 use crate::cpio::Writer;
+use crate::disk::{Disk, Mark};
 use crate::failed::failed;
+use crate::machine::RESULTS_SECTORS;
 use blklab_types::Error;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
@@ -47,6 +49,13 @@ impl Userland {
             }
             archive.file("bin/busybox", true, &std::fs::read(kernel.busybox())?)?;
             archive.file("init", true, INIT.replace(RESULTS, results).as_bytes())?;
+            for (name, mark) in [("begin", Mark::Begin), ("end", Mark::End)] {
+                archive.file(
+                    &format!("bin/{name}"),
+                    true,
+                    mark_command(results, mark).as_bytes(),
+                )?;
+            }
             archive.file("script", false, self.script.as_bytes())?;
             for (name, bytes) in &self.files {
                 archive.file(&format!("work/{name}"), false, bytes)?;
@@ -62,6 +71,15 @@ impl Userland {
                 .in_file(&to.display().to_string())
         })
     }
+}
+
+/// The command that says where a run begins and ends.
+fn mark_command(results: &str, mark: Mark) -> String {
+    let page = Disk::page_of(RESULTS_SECTORS, mark);
+    format!(
+        "#!/bin/sh\nexec dd if=/dev/zero of=/dev/{results} bs=4096 count=1 seek={page} \
+         oflag=direct conv=notrunc 2> /dev/null\n"
+    )
 }
 
 /// A program and what it loads.

@@ -4,7 +4,7 @@
 use crate::Machine;
 use blklab_block::{IoGroup, Queue, TaskTable};
 use blklab_experiment::{Cgroup, Experiment};
-use blklab_target::CgroupUse;
+use blklab_target::{CgroupUse, Held};
 use blklab_types::{Hz, IoMax, Span};
 
 /// The number of a group of an experiment by its name; 0, the root, if there is none.
@@ -53,8 +53,11 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
             let stats = queue.hold_stats(number);
             CgroupUse {
                 name: name.to_owned(),
-                held_bios: stats.bios,
-                longest_hold: ticks(q.hz(), stats.longest),
+                held: Some(Held {
+                    bios: stats.bios,
+                    longest: ticks(q.hz(), stats.longest),
+                }),
+                ..CgroupUse::default()
             }
         };
         let names = e.cgroups.iter().map(|g| g.name.as_str());

@@ -12,6 +12,7 @@ use blklab_types::Error;
 /// # Errors
 /// It came later, or is gone.
 pub fn check_filesystem(e: &Experiment) -> Result<(), Error> {
+    e.filesystem.check_modelled()?;
     let kind = kind(e);
     if kind.is_in(e.kernel) {
         return Ok(());

@@ -25,7 +25,7 @@ mod site;
 mod surroundings;
 
 pub use jobs::{JobLog, JobText, job_file_of, log_name};
-pub use outcome::{CgroupUse, Figure, JobResult, Outcome};
+pub use outcome::{CgroupUse, Figure, Held, JobResult, Moved, Outcome};
 pub use plan::{Needs, Plan, Planner, Target, Work};
 pub use replay::Replay;
 pub use report::{job_info, stat_options};

@@ -13,7 +13,7 @@ pub struct Outcome {
     pub jobs: Vec<JobResult>,
     /// Read-only files of the scheduler in sysfs at the end: name and text.
     pub sysfs: Vec<(String, String)>,
-    /// What limits of control groups did; empty if no group has any.
+    /// What control groups came to; empty if there is nothing to tell.
     pub cgroups: Vec<CgroupUse>,
     /// When the run ended.
     pub end: Time,
@@ -65,13 +65,33 @@ pub struct Figure {
     pub value: f64,
 }
 
-/// What `io.max` did to the tasks of a control group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a control group came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CgroupUse {
     /// Its path below the root.
     pub name: String,
-    /// Bios of its tasks that were held.
-    pub held_bios: u64,
+    /// What `io.max` did to its tasks, where that is counted.
+    pub held: Option<Held>,
+    /// What its tasks moved, with groups below it, where the kernel counts that.
+    pub moved: Option<Moved>,
+    /// What else the kernel says of it: words of its `io.stat`.
+    pub said: Vec<String>,
+}
+
+/// Bios of a control group that `io.max` held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// How many.
+    pub bios: u64,
     /// Longest time that one was held, to a tick.
-    pub longest_hold: Span,
+    pub longest: Span,
+}
+
+/// What a control group moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes that were read, written and discarded.
+    pub bytes: [u64; 3],
+    /// The I/Os.
+    pub ios: [u64; 3],
 }

@@ -2,6 +2,7 @@
 //! What can be chosen, read off the tables that the models themselves use.
 
 use blklab_block::{mq, sq};
+use blklab_experiment::OF_KERNELS;
 use blklab_experiment::settings::{self, Setting};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
@@ -359,6 +360,12 @@ pub fn filesystems() -> Vec<Entry> {
             ..entry(kind.name, kind.summary)
         }
     })
+    .chain(OF_KERNELS.iter().map(|(name, summary)| {
+        entry(
+            name,
+            &format!("{summary} (not modelled: real kernels alone)"),
+        )
+    }))
     .collect()
 }
 

@@ -98,11 +98,21 @@ impl RunRecord {
     pub fn new(cell: &Cell, run: &RunOutput) -> RunRecord {
         let e = &cell.experiment;
         let cgroup = |g: &blklab_target::CgroupUse| {
-            let (bios, hold) = (g.held_bios, g.longest_hold.ns());
-            (
-                g.name.clone(),
-                json!({ "held_bios": bios, "longest_hold_ns": hold }),
-            )
+            let mut told = Map::new();
+            if let Some(held) = g.held {
+                told.insert("held_bios".into(), json!(held.bios));
+                told.insert("longest_hold_ns".into(), json!(held.longest.ns()));
+            }
+            if let Some(moved) = g.moved {
+                for (i, name) in ["read", "write", "discard"].into_iter().enumerate() {
+                    told.insert(format!("{name}_bytes"), json!(moved.bytes[i]));
+                    told.insert(format!("{name}_ios"), json!(moved.ios[i]));
+                }
+            }
+            if !g.said.is_empty() {
+                told.insert("said".into(), json!(g.said));
+            }
+            (g.name.clone(), Value::Object(told))
         };
         RunRecord {
             format: FORMAT,

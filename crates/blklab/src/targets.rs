@@ -4,8 +4,8 @@
 
 pub use blklab_sim::{Sim, catalogue, catalogue_with};
 pub use blklab_target::{
-    CgroupUse, Failed, JobLog, JobResult, JobText, Needs, Outcome, Plan, Planner, RealSurroundings,
-    Sinks, Site, Target, Work, memory,
+    CgroupUse, Failed, Held, JobLog, JobResult, JobText, Moved, Needs, Outcome, Plan, Planner,
+    RealSurroundings, Sinks, Site, Target, Work, memory,
 };
 
 use blklab_kernel_target::Kernel;

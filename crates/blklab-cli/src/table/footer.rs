@@ -2,10 +2,11 @@
 //! What a reader should know beside the tables.
 
 use super::{Pairs, WIDTH};
-use crate::output::{fold, hanging, time};
+use crate::output::{bytes, fold, hanging, time};
 use anyhow::Result;
 use blklab::findings::counted;
 use blklab::summary::Table;
+use blklab::targets::{CgroupUse, Held};
 use blklab::{failures, same};
 use std::io::Write;
 
@@ -37,12 +38,7 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
         }
     }
     for (cell, run) in pairs.iter().filter(|(_, run)| !run.cgroups.is_empty()) {
-        writeln!(out, "bios throttled by io.max ({}):", cell.name_in_file())?;
-        for group in &run.cgroups {
-            let longest = time(group.longest_hold.ns() as f64);
-            let (name, bios) = (&group.name, group.held_bios);
-            writeln!(out, "  {name}: {bios}, the longest for {longest}")?;
-        }
+        groups(out, &cell.name_in_file(), &run.cgroups)?;
     }
     for (cell, run) in pairs.iter().filter(|(_, run)| run.interrupted) {
         let text = format!(
@@ -72,6 +68,41 @@ pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, tables: &[Table]) ->
     }
     for file in pairs.iter().flat_map(|(_, run)| &run.trace_files) {
         writeln!(out, "trace: {}", file.display())?;
+    }
+    Ok(())
+}
+
+/// What control groups came to.
+fn groups(out: &mut impl Write, cell: &str, groups: &[CgroupUse]) -> std::io::Result<()> {
+    if groups.iter().any(|g| g.held.is_some()) {
+        writeln!(out, "bios throttled by io.max ({cell}):")?;
+    }
+    for group in groups {
+        if let Some(Held { bios, longest }) = group.held {
+            let longest = time(longest.ns() as f64);
+            writeln!(out, "  {}: {bios}, the longest for {longest}", group.name)?;
+        }
+    }
+    if groups.iter().any(|g| g.moved.is_some()) {
+        writeln!(out, "I/O of control groups ({cell}):")?;
+    }
+    for group in groups {
+        let Some(moved) = group.moved else {
+            continue;
+        };
+        let mut words = Vec::new();
+        for (i, what) in ["read", "written", "discarded"].into_iter().enumerate() {
+            if moved.ios[i] > 0 {
+                let size = bytes(moved.bytes[i] as f64);
+                words.push(format!("{size} {what} in {}", counted(moved.ios[i], "I/O")));
+            }
+        }
+        if words.is_empty() {
+            words.push("none".to_owned());
+        }
+        words.extend(group.said.iter().cloned());
+        let name = format!("  {}: ", group.name);
+        hanging(out, &name, 4, &words.join(", "))?;
     }
     Ok(())
 }

@@ -19,6 +19,19 @@ impl Cgroup {
             ))
             .about(format!("cgroup.{name}")));
         }
+        if self.is_root() && self.files().iter().any(|(file, _)| !is_of_root(file)) {
+            let what = format!(
+                "cgroup {name}: the root has no limits; it has io.cost.qos and io.cost.model"
+            );
+            return Err(Error::new(what).about(format!("cgroup.{name}")));
+        }
+        if let Some((file, _)) = self.files().iter().find(|(file, _)| is_of_root(file))
+            && !self.is_root()
+        {
+            let what =
+                format!("cgroup {name}: {file} is a file of the root group, which is called /");
+            return Err(Error::new(what).about(format!("cgroup.{name}.{file}")));
+        }
         for file in cgroup_files() {
             file.check_in(self, kernel).map_err(|what| {
                 Error::new(format!("cgroup {name}: {what}"))
@@ -29,17 +42,49 @@ impl Cgroup {
     }
 }
 
+/// Whether the root group has a file, and it alone.
+fn is_of_root(file: &str) -> bool {
+    file.starts_with("io.cost.")
+}
+
+impl Cgroup {
+    /// Refuses files that no model looks at.
+    fn check_modelled(&self) -> Result<(), Error> {
+        let Some((file, _)) = self.unmodelled.first() else {
+            return Ok(());
+        };
+        let name = &self.name;
+        Err(Error::not_modelled(format!(
+            "cgroup {name}: {file} is not modelled; the target kernel has it, and modelled are io.max \
+             and io.bfq.weight from 5.0 on, and blkio.weight under cfq before"
+        ))
+        .about(format!("cgroup.{name}.{file}")))
+    }
+}
+
 impl Experiment {
     /// Refuses groups and files that the kernel does not have, and processes in
     /// groups that there are not.
     pub(crate) fn check_cgroups(&self) -> Result<(), Error> {
         for group in &self.cgroups {
             group.check(self.kernel)?;
+            group.check_modelled()?;
         }
         let Workload::Processes(processes) = &self.workload else {
             return Ok(());
         };
         processes.iter().try_for_each(|p| self.check_process(p))
+    }
+
+    /// Refuses groups and files that the kernel does not have, where a real one has what
+    /// no model looks at.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check_groups_of_kernel(&self) -> Result<(), Error> {
+        self.cgroups
+            .iter()
+            .try_for_each(|group| group.check(self.kernel))
     }
 
     /// A process is in a group that there is, and that may have it.

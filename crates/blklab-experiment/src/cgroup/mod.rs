@@ -29,6 +29,9 @@ impl Cgroup {
 
 /// The name of a group without slashes at its ends.
 fn cgroup_name(text: &str) -> Result<&str, String> {
+    if text == Cgroup::ROOT {
+        return Ok(text);
+    }
     let name = text.trim_matches('/');
     let is_bad = |part: &str| matches!(part, "" | "." | "..") || part.chars().any(char::is_control);
     if name.split('/').any(is_bad) {
@@ -40,33 +43,18 @@ fn cgroup_name(text: &str) -> Result<&str, String> {
     Ok(name)
 }
 
-/// Beginnings of the names of files that are not modelled.
-const NOT_MODELLED: [&str; 5] = [
-    "io.cost.",
-    "io.latency",
-    "io.prio.class",
-    "blkio.throttle.",
-    "blkio.bfq.",
-];
-
 fn find_file(name: &str) -> Option<&'static Setting> {
     cgroup_files().find(|file| file.is_called(name))
 }
 
 fn no_file(name: &str) -> String {
-    if NOT_MODELLED.iter().any(|start| name.starts_with(start)) {
-        return format!(
-            "{name} is not modelled; modelled are io.max and io.bfq.weight from 5.0 on, and \
-             blkio.weight under cfq before"
-        );
-    }
     let names: Vec<&str> = cgroup_files().flat_map(Setting::names).collect();
     no_such("file", name, &names)
 }
 
 /// Splits `NAME.FILE`, as `a.io.max`.
 fn split_key(rest: &str) -> Option<(&str, &str)> {
-    let at = [".io.", ".blkio."]
+    let at = [".io.", ".blkio.", ".memory."]
         .iter()
         .filter_map(|mark| rest.rfind(mark))
         .max()?;
@@ -80,7 +68,8 @@ impl Experiment {
     /// The group of that name, made if there is none, with those above it.
     fn cgroup_mut(&mut self, name: &str) -> Result<&mut Cgroup, String> {
         let name = cgroup_name(name)?;
-        for (end, _) in name.match_indices('/').chain([(name.len(), "")]) {
+        let above = name.match_indices('/').filter(|(end, _)| *end > 0);
+        for (end, _) in above.chain([(name.len(), "")]) {
             let name = &name[..end];
             if !self.cgroups.iter().any(|g| g.name == name) {
                 if self.cgroups.len() == CGROUPS_MAX {

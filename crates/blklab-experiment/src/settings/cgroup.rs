@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of a control group that are modelled.
+//! Files of a control group. What no model looks at is for real kernels alone.
 //!
 //! Source: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller
 //! and block/bfq-iosched.rst.
@@ -9,6 +9,7 @@ use super::row::{Access, setting};
 use super::{Form, Home, MULTI_QUEUE, Setting};
 use crate::Cgroup;
 use blklab_kernel::{KernelVersion, Unit};
+use blklab_types::shown;
 
 /// The first release with control groups for I/O.
 pub(crate) const FIRST: KernelVersion = KernelVersion::v2_6(33);
@@ -28,6 +29,44 @@ const fn weight(
         help,
         Access::GroupNumber { get, set },
     )
+}
+
+/// A row of a file whose text no model looks at: a real kernel reads it.
+macro_rules! of_a_kernel {
+    ($name:literal, $help:literal, $from:expr) => {
+        setting(Unit::Count, 0, (0, 0))
+            .form(Form::Text)
+            .since($from)
+            .manual("", "the kernel's own")
+            .at(
+                Home::Cgroup,
+                $name,
+                $help,
+                Access::GroupText {
+                    get: |g| g.unmodelled($name).map(str::to_owned),
+                    set: |g, text| write_line(&mut g.unmodelled, $name, text),
+                },
+            )
+    };
+}
+
+/// Keeps the text of a file, which is a line.
+fn write_line(
+    all: &mut Vec<(&'static str, String)>,
+    name: &'static str,
+    text: &str,
+) -> Result<(), String> {
+    // It stands in quotes of a shell, too.
+    let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '\\') || c == ' ';
+    if text.trim().is_empty() || !text.chars().all(is_plain) {
+        return Err(format!(
+            "{name} = {}: expected a line such as the kernel takes",
+            shown(text)
+        ));
+    }
+    all.retain(|(known, _)| *known != name);
+    all.push((name, text.trim().to_owned()));
+    Ok(())
 }
 
 /// By name.
@@ -83,4 +122,64 @@ pub(crate) static FILES: &[Setting] = &[
     .since(KernelVersion::new(3, 9))
     .until(MULTI_QUEUE)
     .elsewhere("it is CFQ's, from 3.9 to 4.20; weights of later kernels are io.bfq.weight"),
+    of_a_kernel!(
+        "io.latency",
+        "target=MICROSECONDS: groups beside it with looser targets are held back when it is missed; \
+         real kernels alone",
+        KernelVersion::new(4, 19)
+    ),
+    of_a_kernel!(
+        "io.prio.class",
+        "priority class of what the group issues: promote-to-rt, restrict-to-be, idle; real \
+         kernels alone",
+        KernelVersion::new(5, 14)
+    ),
+    of_a_kernel!(
+        "io.cost.qos",
+        "of the root group, /: enable=1 and when to throttle, as rpct=95 rlat=10000 min=50 max=150; \
+         real kernels alone",
+        KernelVersion::new(5, 4)
+    ),
+    of_a_kernel!(
+        "io.cost.model",
+        "of the root group, /: ctrl=user and costs of the device, as rbps= rseqiops= rrandiops=; \
+         real kernels alone",
+        KernelVersion::new(5, 4)
+    ),
+    of_a_kernel!(
+        "memory.high",
+        "bytes of memory, page cache included, above which the group is slowed down; real kernels \
+         alone",
+        KernelVersion::new(4, 5)
+    ),
+    of_a_kernel!(
+        "memory.max",
+        "bytes of memory that the group may have; real kernels alone",
+        KernelVersion::new(4, 5)
+    ),
+    of_a_kernel!(
+        "blkio.throttle.read_bps_device",
+        "bytes read per second, of the first version of control groups; real kernels alone",
+        KernelVersion::v2_6(37)
+    ),
+    of_a_kernel!(
+        "blkio.throttle.write_bps_device",
+        "bytes written per second, likewise",
+        KernelVersion::v2_6(37)
+    ),
+    of_a_kernel!(
+        "blkio.throttle.read_iops_device",
+        "reads per second, likewise",
+        KernelVersion::v2_6(37)
+    ),
+    of_a_kernel!(
+        "blkio.throttle.write_iops_device",
+        "writes per second, likewise",
+        KernelVersion::v2_6(37)
+    ),
+    of_a_kernel!(
+        "blkio.bfq.weight",
+        "weight under BFQ, of the first version of control groups; real kernels alone",
+        KernelVersion::new(4, 12)
+    ),
 ];

@@ -24,7 +24,7 @@ impl Experiment {
                 found.map(|s| Setting::tunables(s.name, s.tunables))
             }
             Home::Device => catalogue.device_rows(&self.device.name),
-            Home::Filesystem => catalogue.filesystem_rows(&self.filesystem.name),
+            Home::Filesystem => catalogue.mount_rows(&self.filesystem.name),
             Home::Cgroup => Some(cgroup_files().cloned().collect()),
             _ => Some(home.settings().cloned().collect()),
         };

@@ -490,4 +490,13 @@ impl Setting {
             )
         }
     }
+
+    /// What is said to the programs of a real kernel's filesystem, in their own words.
+    pub(crate) fn words_of_kernel(name: &'static str, help: &'static str) -> Setting {
+        Setting {
+            takes: "words".into(),
+            form: Form::Text,
+            ..setting(Unit::Count, 0, (0, 0)).at(Home::Filesystem, name, help, Access::MountOption)
+        }
+    }
 }

@@ -189,6 +189,12 @@ impl Setting {
         let (low, high) = self.widest().range;
         let (is_good, expected) = match self.form {
             Form::Choice(words) => (words.contains(&value), format!("one of {}", self.takes())),
+            // They stand in a command of a shell.
+            Form::Text => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "=,.+^_-/@ ".contains(c);
+                let is_good = !value.trim().is_empty() && value.chars().all(is_plain);
+                (is_good, "words of letters, digits and =,.+^_-/@".to_owned())
+            }
             _ => (
                 value.parse().is_ok_and(|n| (low..=high).contains(&n)),
                 format!("a number from {}", self.takes()),

@@ -73,6 +73,16 @@ impl Built {
         self.folder.join("busybox")
     }
 
+    /// Whether it was built with an option, such as `CONFIG_EXT4_FS`. Who has no record of
+    /// its options may have all.
+    pub fn has_option(&self, option: &str) -> bool {
+        let Ok(config) = std::fs::read_to_string(self.folder.join("config")) else {
+            return true;
+        };
+        let is_set = |line: &str| line.strip_prefix(option).is_some_and(|rest| rest == "=y");
+        config.lines().any(is_set)
+    }
+
     /// Bytes of its files.
     pub fn bytes(&self) -> u64 {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten();

@@ -6,7 +6,7 @@
 //! memory that another process changes needs no unsafe code.
 
 use crate::failed::failed;
-use blklab_types::Error;
+use blklab_types::{Error, PAGE_BYTES};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
@@ -91,6 +91,26 @@ impl Memory {
         let (file, at) = self.place(address, buffer.len())?;
         file.read_exact_at(buffer, at)
             .map_err(|e| wrong(&format!("memory that cannot be read: {e}")))
+    }
+
+    /// Reads data that are to be written to a disk.
+    ///
+    /// The memory of the kernel's own image, which lies in front, is not shared. Of it disks
+    /// are given one page alone: the one of zeroes (`ZERO_PAGE`), where something is zeroed.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub(crate) fn read_data(&self, address: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        let shared = self.regions.iter().map(|r| r.guest).min();
+        let end = address.checked_add(buffer.len() as u64);
+        if let (Some(shared), Some(end)) = (shared, end)
+            && end <= shared
+            && address / PAGE_BYTES == (end - 1) / PAGE_BYTES
+        {
+            buffer.fill(0);
+            return Ok(());
+        }
+        self.read(address, buffer)
     }
 
     /// Writes to an address.

@@ -3,7 +3,13 @@
 
 mod array;
 mod dm;
+mod filesystem;
+mod folders;
+mod groups;
+mod job_text;
 mod parts;
+mod place;
+mod prepare;
 mod refused;
 mod results;
 mod script;
@@ -19,7 +25,7 @@ use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Error, ErrorKind};
-use parts::Parts;
+use place::Place;
 use source::Kernels;
 use stack::Stack;
 use std::sync::Arc;
@@ -93,7 +99,11 @@ impl Target for Kernel {
         stop: &AtomicBool,
         told: &mut dyn FnMut(String),
     ) -> Result<(), Error> {
-        self.kernels.prepare(e, stop, told)
+        self.kernels.prepare(e, stop, told)?;
+        match filesystem::volume(e)? {
+            Some(volume) => volume.check_in(&self.kernels.get(e)?),
+            None => Ok(()),
+        }
     }
 
     fn memory(&self, e: &Experiment, _: Work<'_>, _: &Site) -> Estimate {
@@ -107,7 +117,7 @@ impl Target for Kernel {
     }
 
     fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error> {
-        Ok(Parts::new(jobs, Stack::new(e)?.sectors())?.ranges)
+        Ok(Place::new(e, jobs, Stack::new(e)?.sectors())?.into_ranges())
     }
 
     fn run(&self, plan: &Plan, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
@@ -124,26 +134,41 @@ impl Target for Kernel {
 
 impl Kernel {
     fn carry_out(&self, plan: &Plan, sinks: Sinks, stop: &AtomicBool) -> Result<Outcome, Error> {
-        let e = plan.experiment();
-        let kernel = self.kernels.get(e)?;
         let text = plan.jobs().expect("only jobs are accepted");
-        let stack = Stack::new(e)?;
-        let parts = Parts::new(&text.jobs, stack.sectors())?;
+        let e = &plan.experiment().with_cgroups_of(&text.jobs.jobs)?;
+        let kernel = self.kernels.get(e)?;
+        let mut stack = Stack::new(e)?;
+        let place = Place::new(e, &text.jobs, stack.sectors())?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
+        let mut programs: Vec<_> = PROGRAMS.iter().copied().chain(stack.programs()).collect();
+        let any_contents = place.takes_any_contents();
+        let mut files = vec![("job.fio".to_owned(), job_text::to_run(&job, any_contents))];
+        let is_verified = text.jobs.jobs.iter().any(|job| job.settings.verify);
+        match &place {
+            Place::Parts(_) if !is_verified => {}
+            Place::Parts(_) => stack.keep_all(),
+            Place::Volume(volume, _) => {
+                stack.keep_all();
+                programs.push(volume.program);
+                let layout = job_text::to_lay_out(&job, any_contents);
+                files.push((prepare::LAYOUT.to_owned(), layout));
+            }
+        }
+        let bytes = |(name, text): (String, String)| (name, text.into_bytes());
         let machine = Machine {
             kernel: &kernel,
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
-                programs: PROGRAMS.iter().copied().chain(stack.programs()).collect(),
-                files: vec![("job.fio".to_owned(), script::job_text(&job).into_bytes())],
-                script: script::script(e, &self.catalogue, &stack, &parts)?,
+                programs,
+                files: files.into_iter().map(bytes).collect(),
+                script: script::script(e, &self.catalogue, &stack, &place)?,
             },
             arguments: script::arguments(e, plan.facts()),
             disks: stack.modelled(&self.catalogue)?,
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;
-        let mut outcome = results::read(&ended, &text.jobs, &stack, &kernel, sinks)?;
+        let mut outcome = results::read(&ended, &text.jobs, e, &stack, &kernel, sinks)?;
         outcome.notes.push(format!(
             "Linux {} ({}) ran in virtual time, on one processor; its driver is virtio_blk",
             kernel.release, kernel.source
@@ -155,7 +180,7 @@ impl Kernel {
                 script::DEPTH_MAX
             ));
         }
-        outcome.notes.extend(parts.notes);
+        outcome.notes.extend(place.notes());
         Ok(outcome)
     }
 }

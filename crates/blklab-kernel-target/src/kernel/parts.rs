@@ -107,7 +107,7 @@ impl Parts {
 
 /// Refuses names that would mean something else to a shell or lead out of the folder of
 /// the jobs.
-fn check_name(name: &str) -> Result<(), Error> {
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/+=@".contains(c);
     let is_safe = name.chars().all(is_plain) && !name.split('/').any(|part| part == "..");
     if is_safe {

@@ -36,16 +36,18 @@ pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> 
     match &e.workload {
         Workload::Fio { .. } => {}
         Workload::Processes(_) => return Err(not_yet("explicit processes", "processes")),
-        Workload::Scenario(_) => return Err(not_yet("built-in scenarios", "scenario")),
+        Workload::Scenario(s) => {
+            if let Some((section, _)) = s.programs().first() {
+                let name = s.spec().name;
+                let what = format!("{section} of {name}, which is a program and no fio job,");
+                return Err(not_yet(&what, "scenario"));
+            }
+        }
         Workload::Trace(_) => return Err(not_yet("recorded traces", "replay")),
     }
-    if e.filesystem.name != "extents" {
-        let what = format!("the filesystem {}", e.filesystem.name);
-        return Err(not_yet(&what, "filesystem"));
-    }
-    if !e.cgroups.is_empty() {
-        return Err(not_yet("control groups", "cgroups"));
-    }
+    super::filesystem::volume(e)?;
+    super::groups::check(&e.cgroups)?;
+    e.check_groups_of_kernel()?;
     if let Some(patch) = e.patches.first() {
         return Err(not_yet(&format!("the patch {patch}"), "patches"));
     }
@@ -62,7 +64,11 @@ pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> 
         let name = setting.name();
         let is_followed = match setting.place() {
             Place::Boot("nr_cpus") => setting.stored(e) == Some(1),
-            Place::Folder(_) | Place::Driver { .. } | Place::Boot("mem") | Place::Device => true,
+            Place::Folder(_)
+            | Place::Driver { .. }
+            | Place::Boot("mem")
+            | Place::Device
+            | Place::Mount => true,
             _ => {
                 setting.home == Home::Top
                     || FOLLOWED.contains(&name)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came out of a machine: the events of its disk and fio's own results.
 
+use super::groups::Uses;
 use super::stack::{NUMBERS, Stack};
 use super::streams;
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
+use blklab_experiment::Experiment;
 use blklab_fio::parse::JobFile;
 use blklab_fio::run;
 use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
@@ -32,6 +34,13 @@ struct Found {
     json: Option<String>,
     /// What the script printed.
     log: String,
+    /// The step of the preparation that failed, and what it printed.
+    unready: String,
+    step: String,
+    /// fio's own process, which starts those of the jobs.
+    fio: Option<Pid>,
+    /// What the kernel says of control groups.
+    groups: Uses,
     /// Settings that the kernel did not take.
     refused: String,
     /// What could not be made.
@@ -49,6 +58,7 @@ struct Found {
 pub(super) fn read(
     ended: &Ended,
     jobs: &JobFile,
+    e: &Experiment,
     stack: &Stack,
     kernel: &Built,
     mut sinks: Sinks,
@@ -60,16 +70,28 @@ pub(super) fn read(
             Ok(())
         }
         "log" => text(from).map(|t| found.log = t),
+        "unready" => text(from).map(|t| found.unready = t),
+        "step.log" => text(from).map(|t| found.step = t),
+        "fio.pid" => text(from).map(|t| found.fio = t.trim().parse().ok()),
         "failed" => text(from).map(|t| found.failed = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
         NUMBERS => text(from).map(|t| found.numbers = t),
+        _ if Uses::is_result(name) => text(from).map(|t| found.groups.take(name, &t)),
         _ => Ok(()),
     })?;
     if let Some(first) = found.refused.lines().next() {
         let (file, value) = first.split_once(' ').unwrap_or((first, ""));
         return Err(failed(&format!(
             "Linux {} does not take '{value}' in {file}",
+            kernel.release
+        )));
+    }
+    if let Some(step) = found.unready.lines().next() {
+        let why = found.step.lines().rfind(|l| !l.trim().is_empty());
+        let why = why.map_or(String::new(), |line| format!(": {}", line.trim()));
+        return Err(failed(&format!(
+            "Linux {}: {step} failed{why}",
             kernel.release
         )));
     }
@@ -89,7 +111,9 @@ pub(super) fn read(
         end: Time::ZERO,
     };
     let has_trace = streams::send(ended, stack, &numbers, &mut watched)?;
-    let Watched { processes, end, .. } = watched;
+    let Watched {
+        mut processes, end, ..
+    } = watched;
     if !has_trace {
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
     }
@@ -105,6 +129,9 @@ pub(super) fn read(
             jobs.jobs.len(),
             last_words()
         )));
+    }
+    if let Some(fio) = found.fio {
+        processes.remove(&fio);
     }
     let pids = pids_of(&processes, jobs.jobs.len());
     let results = jobs.jobs.iter().zip(entries).zip(pids);
@@ -140,7 +167,8 @@ pub(super) fn read(
     }
     Ok(Outcome {
         jobs,
-        end: end,
+        cgroups: found.groups.into_uses(&e.cgroups),
+        end,
         notes,
         ..Outcome::default()
     })

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine is told to do: settings written to their files, then fio under
-//! blktrace.
+//! What a machine is told to do: the disk prepared, settings written to their files, then
+//! fio under blktrace.
 
+use super::filesystem::MOUNTED_AT;
+use super::groups;
 use super::parts::Parts;
-use super::stack::Stack;
+use super::place::Place;
+use super::prepare;
+use super::stack::{Bottom, Stack};
 use blklab_experiment::settings::Home;
 use blklab_experiment::{Catalogue, Experiment, Facts};
 use blklab_types::{Error, Span};
@@ -63,25 +67,47 @@ pub(super) const PRICES: &[Price] = &[
 /// What the kernel's command line says of an experiment.
 pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
     let depth = facts.queue_depth().unwrap_or(1).min(DEPTH_MAX);
-    let mut arguments = vec![
-        format!("virtio_blk.queue_depth={depth}"),
-        // Readings of the clock are part of an I/O in fio, which has a price.
-        "processor_cost.clock=0".to_owned(),
-    ];
+    let mut arguments = vec![format!("virtio_blk.queue_depth={depth}")];
     for price in PRICES {
         let ns = (price.of)(e, facts).ns();
         if ns > 0 {
             arguments.push(format!("processor_cost.{}={ns}", price.parameter));
         }
     }
+    arguments.extend(groups::argument(e));
     arguments
+}
+
+/// What the kernel would learn from the device's own driver: files of a disk's queue, and
+/// what is written there.
+fn of_device(disk: &Bottom, catalogue: &Catalogue) -> Result<Vec<(String, String)>, Error> {
+    let facts = disk.e.queue_facts(catalogue)?;
+    Ok(vec![
+        (
+            queue(disk, "rotational"),
+            u32::from(facts.rotational).to_string(),
+        ),
+        (
+            queue(disk, "max_sectors_kb"),
+            (facts.max_sectors / 2).to_string(),
+        ),
+        (
+            queue(disk, "read_ahead_kb"),
+            (facts.read_ahead_bytes >> 10).to_string(),
+        ),
+    ])
+}
+
+/// A file of a disk's queue.
+fn queue(disk: &Bottom, name: &str) -> String {
+    format!("/sys/block/{}/queue/{name}", disk.device.name)
 }
 
 /// Files of the disks' queues and of the machine, and what is written there.
 fn settings(catalogue: &Catalogue, stack: &Stack) -> Result<Vec<(String, String)>, Error> {
-    let mut all = Vec::new();
+    let mut all: Vec<(String, String)> = Vec::new();
     for disk in stack.disks() {
-        for (file, text) in settings_of(&disk.e, catalogue, &disk.device.name)? {
+        for (file, text) in settings_of(disk, catalogue)? {
             if all.iter().all(|(other, _)| *other != file) {
                 all.push((file, text));
             }
@@ -91,27 +117,14 @@ fn settings(catalogue: &Catalogue, stack: &Stack) -> Result<Vec<(String, String)
 }
 
 /// The same as far as one disk sees it.
-fn settings_of(
-    e: &Experiment,
-    catalogue: &Catalogue,
-    disk: &str,
-) -> Result<Vec<(String, String)>, Error> {
+fn settings_of(disk: &Bottom, catalogue: &Catalogue) -> Result<Vec<(String, String)>, Error> {
+    let e = &disk.e;
     let facts = e.queue_facts(catalogue)?;
-    let queue = |name: &str| format!("/sys/block/{disk}/queue/{name}");
-    // What the kernel would learn from the device's own driver.
-    let mut all = vec![
-        (queue("rotational"), u32::from(facts.rotational).to_string()),
-        (queue("max_sectors_kb"), (facts.max_sectors / 2).to_string()),
-        (
-            queue("read_ahead_kb"),
-            (facts.read_ahead_bytes >> 10).to_string(),
-        ),
-        (queue("scheduler"), e.scheduler.clone()),
-    ];
+    let mut all = vec![(queue(disk, "scheduler"), e.scheduler.clone())];
     let rows = e.settings(catalogue);
     let told = rows.iter().filter(|s| s.home != Home::Cgroup);
     all.extend(told.filter_map(|s| {
-        let file = s.file(e.kernel, disk, "")?;
+        let file = s.file(e.kernel, &disk.device.name, "")?;
         // The depth of the disk is a parameter of its driver.
         let is_driver = file.contains("/device/");
         (!is_driver).then_some(())?;
@@ -126,22 +139,6 @@ fn settings_of(
     Ok(all)
 }
 
-/// What fio is given: nothing is changed but what belongs to this machine.
-pub(super) fn job_text(spelled_out: &str) -> String {
-    /// The results are put together here, and there is one clock.
-    const OURS: [&str; 2] = ["group_reporting", "clocksource"];
-    let is_ours = |line: &&str| {
-        let key = line.split('=').next().unwrap_or_default().trim();
-        OURS.contains(&key)
-    };
-    let mut text = "[global]\nclocksource=clock_gettime\n".to_owned();
-    for line in spelled_out.lines().filter(|line| !is_ours(line)) {
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
-}
-
 /// Everything that the machine does.
 ///
 /// # Errors
@@ -150,13 +147,33 @@ pub(super) fn script(
     e: &Experiment,
     catalogue: &Catalogue,
     stack: &Stack,
-    parts: &Parts,
+    place: &Place,
 ) -> Result<String, Error> {
     let top = stack.top_path();
     let mut s = String::new();
     // What the kernel does not take is written down.
-    s.push_str("fail() { echo \"$*\" > failed; exit 1; }\n");
     s.push_str("put() { echo \"$2\" > \"$1\" || echo \"$1 $2\" >> refused; }\n");
+    s.push_str("fail() { echo \"$*\" > failed; exit 1; }\n");
+    s.push_str(prepare::STEP);
+    for disk in stack.disks() {
+        // Nothing is to be left in a scheduler of what comes before.
+        let _ = writeln!(s, "echo none > {}", queue(disk, "scheduler"));
+        for (file, text) in of_device(disk, catalogue)? {
+            let _ = writeln!(s, "put {file} '{text}'");
+        }
+    }
+    s.push_str(&stack.script());
+    if let (Some(kb), false) = (e.queue.read_ahead_kb, stack.layers().is_empty()) {
+        // What lies on disks reads ahead by itself.
+        let _ = writeln!(s, "put /sys/block/{}/queue/read_ahead_kb {kb}", stack.top());
+    }
+    match place {
+        Place::Parts(parts) => write_parts(&mut s, stack, parts),
+        Place::Volume(volume, found) => {
+            prepare::mount(&mut s, volume, &top, &found.folders);
+            prepare::lay_out(&mut s);
+        }
+    }
     for (file, text) in settings(catalogue, stack)? {
         if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
             // More than the device's is the device's; newer kernels refuse it.
@@ -166,29 +183,30 @@ pub(super) fn script(
         }
         let _ = writeln!(s, "put {file} '{text}'");
     }
-    s.push_str(&stack.script());
-    if let (Some(kb), false) = (e.queue.read_ahead_kb, stack.layers().is_empty()) {
-        // What lies on disks reads ahead by itself.
-        let _ = writeln!(s, "put /sys/block/{}/queue/read_ahead_kb {kb}", stack.top());
-    }
-    for (i, part) in parts.parts.iter().enumerate() {
-        let device = stack.part(&mut s, i, part.start, part.sectors);
-        link(&mut s, &part.name, &device);
-    }
-    for name in parts.whole.iter().filter(|name| **name != top) {
-        link(&mut s, name, &top);
-    }
+    groups::make(&mut s, stack.top(), &e.cgroups);
     s.push_str("sync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
+    let folder = match place {
+        Place::Parts(_) => "/work",
+        Place::Volume(..) => MOUNTED_AT,
+    };
     let _ = writeln!(
         s,
         "blktrace{} -b 1024 -n 16 > blktrace.log 2>&1 &\n\
          BLKTRACE=$!\n\
          sleep 1\n\
-         fio --output-format=json+ --output=fio.json job.fio\n\
-         echo $? > fio.status\n\
+         begin\n\
+         cd {folder}\n\
+         fio --output-format=json+ --output=/work/fio.json /work/job.fio &\n\
+         FIO=$!\n\
+         wait $FIO\n\
+         STATUS=$?\n\
+         cd /work\n\
+         echo $STATUS > fio.status\n\
+         echo $FIO > fio.pid\n\
          sleep 0.2\n\
          kill -INT $BLKTRACE\n\
          wait $BLKTRACE\n\
+         end\n\
          rm -f job.fio\n\
          find . -type l -delete",
         stack
@@ -196,7 +214,20 @@ pub(super) fn script(
             .map(|d| format!(" -d /dev/{}", d.name))
             .collect::<String>()
     );
+    groups::keep_results(&mut s, &e.cgroups);
     Ok(s)
+}
+
+/// Files that are parts of the device on top.
+fn write_parts(s: &mut String, stack: &Stack, parts: &Parts) {
+    for (i, part) in parts.parts.iter().enumerate() {
+        let device = stack.part(s, i, part.start, part.sectors);
+        link(s, &part.name, &device);
+    }
+    let top = stack.top_path();
+    for name in parts.whole.iter().filter(|name| **name != top) {
+        link(s, name, &top);
+    }
 }
 
 /// Makes a name lead to a device.
@@ -207,16 +238,4 @@ fn link(s: &mut String, name: &str, device: &str) {
         let _ = writeln!(s, "mkdir -p '{folder}'");
     }
     let _ = writeln!(s, "ln -s {device} '{name}'");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::job_text;
-
-    #[test]
-    fn a_job_keeps_everything_but_its_clock_and_its_grouping() {
-        let text = "[a]\nrw=read\ngroup_reporting\nclocksource=cpu\nsize=1m\n";
-        let expected = "[global]\nclocksource=clock_gettime\n[a]\nrw=read\nsize=1m\n";
-        assert_eq!(job_text(text), expected);
-    }
 }

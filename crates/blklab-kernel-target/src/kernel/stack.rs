@@ -87,7 +87,7 @@ impl Bottom {
             max_segments: Some(facts.max_segments),
             ..limits.map_err(blklab_sim::device_refused)?
         };
-        let disk = Disk::modelled(&e.device.name, model, &limits);
+        let disk = Disk::modelled(&e.device.name, model, &limits).prepared();
         match self.kept_from {
             Some(sector) => disk.keeping(sector),
             None => Ok(disk),
@@ -204,6 +204,13 @@ impl Stack {
     /// What lies on them, from below to the top.
     pub(super) fn layers(&self) -> &[Layer] {
         &self.layers
+    }
+
+    /// Keeps all data of its disks.
+    pub(super) fn keep_all(&mut self) {
+        for disk in &mut self.disks {
+            disk.kept_from = Some(0);
+        }
     }
 
     /// Programs that make it, and their packages in Debian.

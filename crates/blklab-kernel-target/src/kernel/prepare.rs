@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is done to a disk before the run begins, in no time of the device and without a
+//! trace: the filesystem is made and mounted, the files of jobs are laid out by fio, and
+//! everything settles.
+
+use super::filesystem::{MOUNTED_AT, Volume};
+use super::folders::Folders;
+use crate::build::find_program;
+use std::fmt::Write as _;
+
+/// The jobs as they lay their files out.
+pub(super) const LAYOUT: &str = "layout.fio";
+/// Virtual seconds after which logs are written and covered: XFS looks every 30 s, three
+/// times. The disk is idle, so that they pass at once.
+const SETTLED_S: u32 = 120;
+
+/// What a step of the preparation is run by: the first that fails leaves its name and
+/// ends the script.
+pub(super) const STEP: &str = "step() {\n\
+    what=$1; shift\n\
+    \"$@\" > step.log 2>&1 || { echo \"$what\" > unready; exit 1; }\n\
+    }\n";
+
+/// Makes and mounts a filesystem with its folders.
+pub(super) fn mount(s: &mut String, volume: &Volume, top: &str, folders: &Folders) {
+    let Volume { name, driver, .. } = volume;
+    let (program, make) = (volume.program.0, volume.make.join(" "));
+    // By its path: the shell has programs of its own, of which some are called as these.
+    let path = find_program(program).map_or(program.into(), |p| p.display().to_string());
+    let _ = writeln!(
+        s,
+        "step 'finding {name}' grep -qw {driver} /proc/filesystems\n\
+         step {program} {path} {make} {top}\n\
+         mkdir -p {MOUNTED_AT}"
+    );
+    let options = match volume.mount.join(",") {
+        none if none.is_empty() => none,
+        words => format!("-o {words} "),
+    };
+    let _ = writeln!(
+        s,
+        "step 'mount -t {driver} {options}' mount -t {driver} {options}{top} {MOUNTED_AT}"
+    );
+    folders.write(s, top);
+}
+
+/// Lays the files of jobs out and lets the filesystem settle.
+pub(super) fn lay_out(s: &mut String) {
+    let _ = writeln!(
+        s,
+        "cd {MOUNTED_AT}\n\
+         fio --create_only=1 --output=/work/layout.log /work/{LAYOUT} > /work/layout.err 2>&1 || {{\n\
+         cd /work; cat layout.err layout.log > step.log; echo 'laying files out' > unready; exit 1\n\
+         }}\n\
+         cd /work\n\
+         rm -f {LAYOUT} layout.log layout.err step.log\n\
+         sync\n\
+         sleep {SETTLED_S}\n\
+         sync"
+    );
+}
