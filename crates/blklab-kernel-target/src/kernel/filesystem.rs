@@ -2,7 +2,7 @@
 //! Filesystems: how this machine's programs make them, and with which words a kernel
 //! mounts them as an experiment wants them.
 
-use crate::build::Built;
+use crate::build::{Built, find_program};
 use blklab_experiment::{Experiment, FilesystemSpec, MAKE_WORDS, MOUNT_WORDS};
 use blklab_types::Error;
 
@@ -347,6 +347,22 @@ impl Volume {
             self.name
         );
         Err(Error::not_modelled(what).about("filesystem"))
+    }
+
+    /// Refuses a machine without what makes it.
+    ///
+    /// # Errors
+    /// The package that brings it.
+    pub(super) fn check_program(&self) -> Result<(), Error> {
+        let (program, package) = self.program;
+        if find_program(program).is_some() {
+            return Ok(());
+        }
+        let what = format!(
+            "{} needs {program}, which this machine does not have: apt-get install {package}",
+            self.name
+        );
+        Err(Error::new(what).about("filesystem"))
     }
 
     /// Whether any bytes take the same room: nothing is compressed.

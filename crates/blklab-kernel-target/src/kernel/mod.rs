@@ -79,6 +79,9 @@ impl Target for Kernel {
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(e, &self.catalogue)?;
+        if let Some(volume) = filesystem::volume(e)? {
+            volume.check_program()?;
+        }
         source::wanted(e)?;
         let stack = Stack::new(e)?;
         let devices = stack.devices();
