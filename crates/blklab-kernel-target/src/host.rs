@@ -16,7 +16,7 @@
 
 use crate::calendar::{MESSAGE_BYTES, Message, NEVER, Op};
 use crate::channel::{Channel, Received};
-use crate::disk::Disk;
+use crate::disk::{Disk, Mark};
 use crate::failed::failed;
 use crate::shared_clock::{Client, SharedClock};
 use crate::vhost::{Came, Connection, Taken};
@@ -62,6 +62,8 @@ pub struct Host {
     /// Whether the kernel uses the shared clock; none until its second message.
     is_shared: Option<bool>,
     traffic: Traffic,
+    /// When the kernel said that its run begins.
+    begun: u64,
 }
 
 /// What went to and fro.
@@ -118,6 +120,7 @@ impl Host {
             shared: SharedClock::new()?,
             is_shared: None,
             traffic: Traffic::default(),
+            begun: 0,
         })
     }
 
@@ -176,6 +179,11 @@ impl Host {
     /// A disk.
     pub fn disk(&self, i: usize) -> &Disk {
         &self.disks[i].disk
+    }
+
+    /// When the run began, if the kernel said so; else its start.
+    pub fn begun(&self) -> Time {
+        Time(self.begun)
     }
 
     /// Serves a kernel until it ends. `go_on` is called from time to time.
@@ -253,6 +261,9 @@ impl Host {
             return Ok(Came::Message);
         };
         if let Some(mark) = self.disks[i].disk.take_mark() {
+            if mark == Mark::Begin {
+                self.begun = self.now;
+            }
             for attached in &mut self.disks {
                 attached.disk.follow(mark);
             }

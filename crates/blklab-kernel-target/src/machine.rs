@@ -9,7 +9,7 @@ use crate::group;
 use crate::host::{Host, Traffic};
 use crate::userland::Userland;
 use crate::workplace::Workplace;
-use blklab_types::{Error, ErrorKind};
+use blklab_types::{Error, ErrorKind, Time};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
@@ -52,6 +52,8 @@ pub struct Ended {
     results: File,
     /// What went between kernel and host.
     pub traffic: Traffic,
+    /// When its script called `begin`, on its clock; its start if it did not.
+    pub begun: Time,
     /// Memory that the data of its disks took, in their order.
     pub kept_bytes: Vec<u64>,
 }
@@ -203,6 +205,7 @@ impl Machine<'_> {
         let kept_bytes = (0..last).map(|i| host.disk(i).kept_bytes()).collect();
         Ok(Ended {
             traffic: host.traffic(),
+            begun: host.begun(),
             kept_bytes,
             results: results.map_err(|e| failed(&format!("results cannot be read: {e}")))?,
         })

@@ -94,7 +94,7 @@ fn groups(out: &mut impl Write, cell: &str, groups: &[CgroupUse]) -> std::io::Re
         for (i, what) in ["read", "written", "discarded"].into_iter().enumerate() {
             if moved.ios[i] > 0 {
                 let size = bytes(moved.bytes[i] as f64);
-                words.push(format!("{size} {what} in {}", counted(moved.ios[i], "I/O")));
+                words.push(format!("{size} {what} in {} I/Os", moved.ios[i]));
             }
         }
         if words.is_empty() {

@@ -143,7 +143,7 @@ fn what_is_wrong_is_one_line() {
         ),
         (
             &["--kernel", "6.1", "--set", "cgroup.a.io.latency=target=1"],
-            "blklab: --set: cgroup a: io.latency is not modelled; modelled are io.max",
+            "blklab: j.fio: cgroup a: io.latency is not modelled; the target kernel has it, and modelled",
         ),
         (
             &["--kernel", "6.1", "--set", "cgroup.a.io.max=rps=1"],

@@ -41,8 +41,20 @@ fn what_is_not_there_is_said_with_what_brings_it() {
             "--kernel-source nowhere: nowhere/Makefile: cannot be read",
         ),
         (
-            &["run", "job.fio", "--target", "kernel", "--fs", "ext4"],
-            "the target kernel does not take the filesystem ext4 yet",
+            &["run", "job.fio", "--target", "kernel", "--fs", "ntfs-3g"],
+            "the target kernel does not take the filesystem ntfs-3g",
+        ),
+        (
+            &["run", "job.fio", "--fs", "f2fs"],
+            "the filesystem f2fs is not modelled; the target kernel has it",
+        ),
+        (
+            &["run", "job.fio", "--fs", "ext4,mount=nobarrier"],
+            "mount of ext4 is not modelled; the target kernel has it",
+        ),
+        (
+            &["run", "--scenario", "compilebench", "--target", "kernel"],
+            "does not take compilebench of compilebench, which is a program and no fio job",
         ),
         (
             &[
@@ -82,6 +94,108 @@ fn release(f: &Folder) -> Option<String> {
         return None;
     }
     release
+}
+
+/// Filesystems that programs of this machine make and a kernel has.
+fn filesystems() -> impl Iterator<Item = &'static str> {
+    let all = [
+        ("ext4", "mke2fs"),
+        ("xfs", "mkfs.xfs"),
+        ("btrfs", "mkfs.btrfs"),
+        ("f2fs", "mkfs.f2fs"),
+    ];
+    let there = all
+        .into_iter()
+        .filter(|(_, program)| blklab_testkit::has_program(program));
+    there.map(|(name, _)| name)
+}
+
+#[test]
+fn files_lie_on_filesystems_and_what_prepares_them_is_not_in_the_trace() {
+    let f = Folder::new();
+    let Some(release) = release(&f) else { return };
+    f.write(
+        "files.fio",
+        "[global]\nbs=4k\n[reader]\nrw=randread\nsize=16m\nio_size=1m\ndirectory=/data/base\n\
+         [writer]\nrw=write\nsize=1m\nfsync=32\nfilename=log/journal\n",
+    );
+    for name in filesystems() {
+        let args = [
+            "run",
+            "files.fio",
+            "--target",
+            "kernel",
+            "--kernel",
+            &release,
+            "--fs",
+            name,
+        ];
+        let more = ["--device", "nvme-consumer", "--memory", "512m"];
+        let run = |out: &str| f.run(&[&args[..], &more, &["--out", out]].concat());
+        let first = run(&format!("{name}-1"));
+        if first.stderr.contains("was built without") {
+            continue;
+        }
+        assert_eq!(first.code, Some(0), "{name}: {}", first.stderr);
+        assert!(
+            first.stdout.contains("in 256 I/Os"),
+            "{name}: {}",
+            first.stdout
+        );
+        assert!(
+            first.stdout.contains("8 calls of fsync"),
+            "{name}: {}",
+            first.stdout
+        );
+        // The files took more than that, and mkfs.
+        let stats = f.ok(&["trace", "stats", &format!("{name}-1/events.blk")]);
+        assert!(
+            !stats.contains("mkfs") && !stats.contains("mke2fs"),
+            "{name}: {stats}"
+        );
+        let digest = |text: &str| text.split("digest ").nth(1).map(|d| d[..16].to_owned());
+        let second = run(&format!("{name}-2"));
+        assert_eq!(digest(&first.stdout), digest(&second.stdout), "{name}");
+    }
+}
+
+#[test]
+fn control_groups_of_a_real_kernel_are_held_to_their_limits() {
+    let f = Folder::new();
+    let Some(release) = release(&f) else { return };
+    f.write(
+        "groups.fio",
+        "[global]\nioengine=libaio\ndirect=1\niodepth=8\nrw=randread\nsize=64m\nruntime=2\n\
+         time_based=1\n[a]\ncgroup=a\n[b]\ncgroup=b\n",
+    );
+    let args = [
+        "run",
+        "groups.fio",
+        "--target",
+        "kernel",
+        "--kernel",
+        &release,
+    ];
+    let more = ["--device", "sata-7200-2008", "--memory", "512m"];
+    let limits = [
+        "--set",
+        "cgroup.a.io.max=riops=20",
+        "--set",
+        "cgroup.b.io.latency=target=1000",
+    ];
+    let ran = f.ok(&[&args[..], &more, &limits].concat());
+    let group = ran.lines().find(|line| line.starts_with("  a: "));
+    let ios = group.and_then(|line| line.split(" in ").nth(1)?.split(' ').next()?.parse().ok());
+    let ios: u32 = ios.expect("what a has read");
+    assert!(
+        (40..=56).contains(&ios),
+        "20 a second, and those in flight: {ran}"
+    );
+    let refused = f.run(&[&args[..], &["--set", "cgroup.a.io.prio.class=nonsense"]].concat());
+    assert!(
+        refused.stderr.contains("does not take 'nonsense'"),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Filesystems: how this machine's programs make them, and with which words a kernel
 //! mounts them as an experiment wants them.
 
-use crate::build::Built;
+use crate::build::{Built, find_program};
 use blklab_experiment::{Experiment, FilesystemSpec, MAKE_WORDS, MOUNT_WORDS};
 use blklab_types::Error;
 
@@ -349,6 +349,22 @@ impl Volume {
         Err(Error::not_modelled(what).about("filesystem"))
     }
 
+    /// Refuses a machine without what makes it.
+    ///
+    /// # Errors
+    /// The package that brings it.
+    pub(super) fn check_program(&self) -> Result<(), Error> {
+        let (program, package) = self.program;
+        if find_program(program).is_some() {
+            return Ok(());
+        }
+        let what = format!(
+            "{} needs {program}, which this machine does not have: apt-get install {package}",
+            self.name
+        );
+        Err(Error::new(what).about("filesystem"))
+    }
+
     /// Whether any bytes take the same room: nothing is compressed.
     pub(super) fn takes_any_contents(&self) -> bool {
         let words = self.make.iter().chain(&self.mount);
@@ -382,4 +398,57 @@ fn journal(blocks: &str) -> Option<String> {
     let blocks: u64 = blocks.parse().ok()?;
     let is_whole = blocks.is_multiple_of(BLOCKS_OF_MIB);
     is_whole.then(|| format!("-J size={}", blocks / BLOCKS_OF_MIB))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::volume;
+    use blklab_experiment::{Experiment, OF_KERNELS, Workload};
+
+    fn experiment(filesystem: &str) -> Experiment {
+        let mut e = Experiment::new("e", Workload::Processes(Vec::new()));
+        let catalogue = blklab_sim::catalogue();
+        e.choose_filesystem(filesystem, &catalogue)
+            .expect("it is known");
+        e
+    }
+
+    #[test]
+    fn options_are_said_in_the_words_of_mkfs_and_mount() {
+        let told = |text: &str| {
+            let volume = volume(&experiment(text)).expect("it can be had");
+            let volume = volume.expect("it is made");
+            (volume.make.join(" "), volume.mount.join(","))
+        };
+        let (make, mount) = told("ext4:data=writeback:barrier=0:journal_blocks=8192:atime=never");
+        assert!(make.ends_with("nodiscard -J size=32"), "{make}");
+        assert_eq!(mount, "noinit_itable,data=writeback,barrier=0,noatime");
+        let (make, mount) = told("xfs:agcount=8:barrier=1:mount=noalign wsync:mkfs=-i size=1024");
+        assert!(make.ends_with("-d agcount=8 -i size=1024"), "{make}");
+        assert_eq!(mount, "noalign,wsync");
+    }
+
+    #[test]
+    fn what_only_a_model_has_is_refused_by_name() {
+        for (text, expected) in [
+            (
+                "ext3:creator_pid=7",
+                "creator_pid, which only the model of ext3 has",
+            ),
+            ("xfs:barrier=0", "barrier=0: its xfs cannot be told so"),
+            ("ext4:journal_blocks=1025", "journal_blocks=1025"),
+            ("btrfs-0.16", "the filesystem btrfs-0.16"),
+        ] {
+            let error = volume(&experiment(text)).expect_err("it is refused");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_filesystem_of_kernels_can_be_made() {
+        for (name, _) in OF_KERNELS {
+            let volume = volume(&experiment(name)).expect("it can be had");
+            assert_eq!(volume.map(|v| v.name).as_deref(), Some(*name));
+        }
+    }
 }

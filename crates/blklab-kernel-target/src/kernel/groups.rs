@@ -14,10 +14,8 @@ use std::fmt::Write as _;
 const V2: &str = "/sys/fs/cgroup";
 /// The first version has a hierarchy for each controller, below a file system in memory.
 const V1: &str = "/sys/fs/cgroup/blkio";
-/// Files whose lines begin with the number of the disk.
-const OF_DISK: [&str; 3] = ["io.max", "io.latency", "io.cost."];
-/// The same of the first version.
-const OF_DISK_V1: &str = "blkio.throttle.";
+/// Files whose lines begin with the number of the disk, by how they are called.
+const OF_DISK: [&str; 4] = ["io.max", "io.latency", "io.cost.", "blkio.throttle."];
 /// What files for results are called: this, the number of the group, what it is.
 const RESULT: &str = "group.";
 
@@ -115,8 +113,7 @@ pub(super) fn make(s: &mut String, disk: &str, groups: &[Cgroup]) {
             let _ = writeln!(s, "put '{folder}/cgroup.subtree_control' '+io +memory'");
         }
         for (file, text) in group.files() {
-            let of_disk = |begin: &&str| file.starts_with(*begin);
-            if OF_DISK.iter().any(|begin| of_disk(&begin)) || file.starts_with(OF_DISK_V1) {
+            if OF_DISK.iter().any(|begin| file.starts_with(begin)) {
                 let _ = writeln!(s, "put '{folder}/{file}' \"$DISK {text}\"");
             } else {
                 let _ = writeln!(s, "put '{folder}/{file}' '{text}'");
@@ -140,10 +137,10 @@ fn root(version: Version) -> &'static str {
 }
 
 fn folder(root: &str, group: &Cgroup) -> String {
-    match group.is_root() {
-        true => root.to_owned(),
-        false => format!("{root}/{}", group.name),
+    if group.is_root() {
+        return root.to_owned();
     }
+    format!("{root}/{}", group.name)
 }
 
 /// Keeps what the kernel says of each group.
@@ -204,6 +201,22 @@ impl Uses {
         });
         named.collect()
     }
+}
+
+/// What io.latency did, as far as the kernel says so: how many requests a group may have
+/// at a time, at the end. How long that was so it does not say.
+pub(super) fn notes(groups: &[CgroupUse]) -> Vec<String> {
+    let held = |group: &CgroupUse| {
+        let depth = group.said.iter().find_map(|w| w.strip_prefix("depth="))?;
+        (depth != "max").then(|| {
+            format!(
+                "io.latency held {} to a depth of {depth} at the end, for the sake of groups beside \
+                 it; for how long the kernel does not say",
+                group.name
+            )
+        })
+    };
+    groups.iter().filter_map(held).collect()
 }
 
 /// `254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`, and more behind it.
@@ -304,5 +317,10 @@ mod tests {
         let moved = uses[1].moved.expect("it is counted");
         assert_eq!((moved.bytes, moved.ios), ([8192, 4096, 0], [2, 1, 0]));
         assert_eq!(uses[1].said, ["depth=1", "avg_lat=7"]);
+        let notes = notes(&uses);
+        assert!(
+            notes[0].starts_with("io.latency held b to a depth of 1"),
+            "{notes:?}"
+        );
     }
 }

@@ -42,6 +42,8 @@ const PROGRAMS: &[(&str, &str)] = &[
 const CPUS: u32 = 1;
 /// What a machine takes of memory beside what its jobs touch.
 const MACHINE_BYTES: u64 = 384 << 20;
+/// Data of disks that take so much memory are told of.
+const KEPT_TOLD: u64 = 256 << 20;
 /// A run ends with an error if it takes longer.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
@@ -77,6 +79,9 @@ impl Target for Kernel {
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(e, &self.catalogue)?;
+        if let Some(volume) = filesystem::volume(e)? {
+            volume.check_program()?;
+        }
         source::wanted(e)?;
         let stack = Stack::new(e)?;
         let devices = stack.devices();
@@ -106,13 +111,17 @@ impl Target for Kernel {
         }
     }
 
-    fn memory(&self, e: &Experiment, _: Work<'_>, _: &Site) -> Estimate {
+    fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate {
         let memory = e.vm.memory_bytes(e.kernel);
+        let cached = match work {
+            Work::Jobs(jobs) => place::cached_bytes(jobs, site.disk_bytes),
+            Work::Processes | Work::Trace(_) => 0,
+        };
+        let bytes = memory.min(MACHINE_BYTES.saturating_add(cached));
         let mut estimate = Estimate::default();
-        estimate.add(
-            "the machine of a kernel".to_owned(),
-            memory.min(MACHINE_BYTES),
-        );
+        let what =
+            "the machine of a kernel, whose jobs fill its page cache (memory= says how large)";
+        estimate.add(what.to_owned(), bytes);
         estimate
     }
 
@@ -181,6 +190,14 @@ impl Kernel {
             ));
         }
         outcome.notes.extend(place.notes());
+        outcome.notes.extend(groups::notes(&outcome.cgroups));
+        let kept: u64 = ended.kept_bytes.iter().sum();
+        if kept >= KEPT_TOLD {
+            let mib = kept >> 20;
+            outcome
+                .notes
+                .push(format!("the data on the disk took {mib} MiB of memory"));
+        }
         Ok(outcome)
     }
 }

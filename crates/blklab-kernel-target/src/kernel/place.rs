@@ -117,3 +117,27 @@ fn has_files(jobs: &JobFile) -> bool {
         .flat_map(|job| &job.files)
         .any(|name| !is_device(name))
 }
+
+/// Bytes that jobs may leave in the page cache: those of their files, and of what they
+/// transfer, without what goes past it.
+pub(super) fn cached_bytes(jobs: &JobFile, disk_bytes: u64) -> u64 {
+    let mut files = Files::new(disk_bytes);
+    let mut bytes = 0_u64;
+    for job in jobs.jobs.iter().filter(|job| !job.is_diskless()) {
+        // What is wrong with it is said when it is rehearsed.
+        let Ok(found) = files.find(job) else {
+            continue;
+        };
+        if job.settings.direct {
+            continue;
+        }
+        let sizes = found.ranges.files.iter().map(|file| file.length);
+        let sizes = sizes.fold(0, u64::saturating_add);
+        let most = match (job.settings.io_size, job.settings.time_based) {
+            (0, _) | (_, true) => sizes,
+            (bytes, false) => sizes.min(bytes),
+        };
+        bytes = bytes.saturating_add(most);
+    }
+    bytes
+}

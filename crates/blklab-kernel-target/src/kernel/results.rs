@@ -106,6 +106,7 @@ pub(super) fn read(
     let mut watched = Watched {
         to: &mut *sinks.trace,
         top: stack.devices().next().map(|d| d.dev).unwrap_or_default(),
+        begun: ended.begun,
         names: BTreeMap::new(),
         processes: BTreeMap::new(),
         end: Time::ZERO,
@@ -195,6 +196,8 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
 struct Watched<'a> {
     to: &'a mut dyn TraceSink,
     top: Dev,
+    /// When the run began: events count from there.
+    begun: Time,
     /// Whether a process is fio's.
     names: BTreeMap<Pid, bool>,
     processes: BTreeMap<Pid, Used>,
@@ -202,8 +205,23 @@ struct Watched<'a> {
     end: Time,
 }
 
+impl Watched<'_> {
+    /// A time of the machine as one of the run.
+    fn in_run(&self, time: Time) -> Time {
+        Time(time.0.saturating_sub(self.begun.0))
+    }
+
+    fn shifted(&self, event: &Event) -> Event {
+        Event {
+            time: self.in_run(event.time),
+            ..*event
+        }
+    }
+}
+
 impl TraceSink for Watched<'_> {
     fn event(&mut self, event: &Event) {
+        let event = &self.shifted(event);
         let time = event.time;
         self.end = self.end.max(time);
         let is_used = event.action == Action::Queue && event.dev == self.top;
@@ -220,10 +238,10 @@ impl TraceSink for Watched<'_> {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.names.insert(pid, comm == "fio");
-        self.to.process(time, pid, comm);
+        self.to.process(self.in_run(time), pid, comm);
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        self.to.message(event, text);
+        self.to.message(&self.shifted(event), text);
     }
 }

@@ -99,12 +99,12 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             MQ,
             "io.latency = 'target=5'",
-            line(8, "io.latency is not modelled; modelled are io.max"),
+            line(8, "io.latency is not modelled; the target kernel has it"),
         ),
         (
             MQ,
             "'io.cost.qos' = 'enable=1'",
-            line(8, "io.cost.qos is not modelled; modelled are"),
+            line(8, "io.cost.qos is a file of the root group, which is called /"),
         ),
         (
             CFQ,
