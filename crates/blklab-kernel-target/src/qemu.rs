@@ -12,6 +12,7 @@ use crate::build::find_program;
 use crate::failed::failed;
 use crate::host::Traffic;
 use crate::machine::{Clock, Ended, Machine, Running, with_last_words};
+use crate::userland::Userland;
 use crate::workplace::Workplace;
 use blklab_types::Error;
 use std::fs::File;
@@ -34,6 +35,10 @@ pub(crate) const PROCESSORS_MAX: u32 = 255;
 const TRANSLATED_MIB: u32 = 256;
 /// What QEMU says of a processor that KVM cannot run; it goes on standing still.
 const KVM_FAILED: &str = "KVM internal error";
+/// What the console shows once the kernel has started.
+const STARTED: &str = "blklab: started";
+/// A kernel starts within this, even where this machine has much else to do.
+const STARTS_WITHIN: Duration = Duration::from_secs(600);
 /// Between two looks at a machine that runs.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -68,7 +73,11 @@ pub(crate) fn run(machine: &Machine<'_>, stop: &AtomicBool) -> Result<Ended, Err
     check(machine.clock)?;
     let folder = Workplace::new()?;
     let files = Files::below(folder.path());
-    let userland = &machine.userland;
+    let script = &machine.userland.script;
+    let userland = Userland {
+        script: format!("echo {STARTED} > /dev/console\n{script}"),
+        ..machine.userland.clone()
+    };
     userland.write(machine.kernel, PORT, Path::new(&files.initramfs))?;
     let child = command(machine, &files)?.spawn();
     let child = child.map_err(|e| failed(&format!("QEMU cannot be run: {e}")))?;
@@ -123,6 +132,14 @@ impl Files {
         std::fs::read_to_string(&self.messages).is_ok_and(|text| text.contains(KVM_FAILED))
     }
 
+    /// Whether the kernel has come as far as to run a program.
+    fn has_started(&self) -> bool {
+        std::fs::read(&self.console).is_ok_and(|bytes| {
+            let mut windows = bytes.windows(STARTED.len());
+            windows.any(|w| w == STARTED.as_bytes())
+        })
+    }
+
     /// The error with what QEMU says, else with what the kernel says.
     fn with_last_words(&self, e: Error) -> Error {
         let from = if self.has_messages() {
@@ -142,14 +159,31 @@ fn wait(
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let begun = Instant::now();
+    let mut has_started = false;
     while !running.has_ended() {
         machine.go_on(begun, stop)?;
+        if !has_started && begun.elapsed() > STARTS_WITHIN {
+            has_started = files.has_started();
+            if !has_started {
+                return Err(not_started(machine));
+            }
+        }
         if machine.clock == Clock::Real && files.has_failed_in_kvm() {
             return Err(failed("KVM cannot run the kernel on this machine"));
         }
         std::thread::sleep(INTERVAL);
     }
     Ok(())
+}
+
+fn not_started(machine: &Machine<'_>) -> Error {
+    let seconds = STARTS_WITHIN.as_secs();
+    let mut what = format!("the kernel has not started within {seconds} s");
+    if machine.processors > 1 {
+        // 6.1 waits for its second processor without ever letting it run.
+        what.push_str("; with several processors not every release does");
+    }
+    failed(&what).about("cpus")
 }
 
 fn command(machine: &Machine<'_>, files: &Files) -> Result<Command, Error> {

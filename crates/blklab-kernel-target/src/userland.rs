@@ -20,7 +20,7 @@ const INIT: &str = include_str!("init.sh");
 const RESULTS: &str = "@RESULTS@";
 
 /// What a machine is to have and to do.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Userland {
     /// Programs of this machine, and their packages in Debian: they are there under the
     /// same paths.
