@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Fit a device to measurements (of fio, or a trace): a file for --device
     FitDevice(FitDeviceArgs),
-    /// Build, list and remove real kernels that run in virtual time
+    /// Build, fetch, list and remove real kernels that run in virtual time
     #[command(subcommand)]
     Kernel(KernelCommand),
     /// Show or write the example files that the command carries
@@ -673,6 +673,8 @@ folder stays as it is. Kernels are kept in ~/.cache/blklab.
 Examples:
   blklab kernel build 7.3                     some 8 minutes of processor time
   blklab kernel build --kernel-source ~/linux your tree, with your patches
+  blklab kernel fetch 6.12
+  blklab kernel add arch/x86/boot/bzImage --modules /lib/modules/6.12.1
   blklab kernel list
   blklab kernel remove 7.3";
 
@@ -689,7 +691,25 @@ pub(crate) enum KernelCommand {
         #[arg(long, value_name = "DIR", conflicts_with = "releases")]
         kernel_source: Option<PathBuf>,
     },
-    /// The kernels that are there: name, size, source
+    /// Fetch images of Debian's kernels, for QEMU, unless they are there
+    Fetch {
+        /// Releases that Debian has an image of, such as 6.12
+        #[arg(value_name = "RELEASE", required = true)]
+        releases: Vec<String>,
+        /// Debian's flavour: cloud-amd64 (small), amd64 (all drivers) or rt-amd64
+        #[arg(long, value_name = "FLAVOUR", default_value = blklab_kernel_target::FLAVOUR)]
+        flavour: String,
+    },
+    /// Keep an image of yours, for QEMU, under the release that is in it
+    Add {
+        /// The image: arch/x86/boot/bzImage of a tree that was built
+        #[arg(value_name = "FILE")]
+        image: PathBuf,
+        /// The folder of its modules: that of modules.dep, or where they were installed
+        #[arg(long, value_name = "DIR")]
+        modules: Option<PathBuf>,
+    },
+    /// The kernels that are there: name, what runs it, size, source
     List,
     /// Remove kernels
     Remove {

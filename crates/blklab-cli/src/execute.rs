@@ -23,6 +23,10 @@ pub(crate) fn execute(
     rounds: &mut Rounds<'_>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Option<RunOutput>>> {
+    if let Some(plan) = plans.iter().find(|p| a.verify_digest && !p.repeats()) {
+        let target = &plan.experiment().target;
+        bail!("no two runs on the target {target} are the same: --verify-digest is for the others");
+    }
     let threads = a.jobs.unwrap_or_else(blklab::parallel::cores);
     // The table says which experiments gave the same run.
     let compares = a.output_format == "table" && cells.len() > 1;

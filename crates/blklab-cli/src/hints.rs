@@ -11,6 +11,9 @@ pub(crate) fn hint(err: &Error) -> Option<&'static str> {
         (ErrorKind::UnknownName, "built kernel") => {
             Some("blklab kernel list shows them, blklab kernel build RELEASE builds one")
         }
+        (ErrorKind::UnknownName, "kernel image") => {
+            Some("blklab kernel list shows them, blklab kernel fetch RELEASE fetches one")
+        }
         (ErrorKind::UnknownName, "target") => Some("blklab list targets shows them"),
         (ErrorKind::UnknownName, "scenario") => Some("blklab list scenarios shows them"),
         (ErrorKind::UnknownName, "device") => Some("blklab list devices shows them"),

@@ -7,7 +7,8 @@ use crate::interrupt::Interrupt;
 use crate::output::bytes;
 use crate::progress::Watcher;
 use anyhow::Result;
-use blklab_kernel_target::{Built, Cache, Source, Step, Watch, build};
+use blklab::types::Error;
+use blklab_kernel_target::{Added, Built, Cache, Engine, Source, Step, Watch, add, build, fetch};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,20 @@ pub(crate) fn kernel(command: &KernelCommand) -> Result<Outcome> {
             releases,
             kernel_source,
         } => build_all(&cache, releases, kernel_source.as_deref()),
+        KernelCommand::Fetch { releases, flavour } => {
+            let mut releases = releases.iter();
+            bring(&mut |watch| {
+                let release = releases.next()?;
+                Some(fetch(&cache, release, flavour, watch))
+            })
+        }
+        KernelCommand::Add { image, modules } => {
+            let mut added = Some(Added {
+                image: image.clone(),
+                modules: modules.clone(),
+            });
+            bring(&mut |watch| Some(add(&cache, &added.take()?, watch)))
+        }
         KernelCommand::List => list(&cache),
         KernelCommand::Remove { names } => remove(&cache, names),
     }
@@ -32,8 +47,14 @@ fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>) -> Result<
             sources.collect::<Result<Vec<Source>, _>>()?
         }
     };
+    let mut sources = sources.iter();
+    bring(&mut |watch| Some(build(cache, sources.next()?, watch)))
+}
+
+/// Brings kernels, one after the other, and shows each.
+fn bring(next: &mut dyn FnMut(&mut Watch<'_>) -> Option<Result<Built, Error>>) -> Result<Outcome> {
     let interrupt = Interrupt::watch();
-    for source in &sources {
+    loop {
         let shown = Arc::new(Mutex::new(Step::Fetching));
         let watcher = Watcher::building(Arc::clone(&shown));
         let mut step = |step| *shown.lock().unwrap_or_else(PoisonError::into_inner) = step;
@@ -41,35 +62,44 @@ fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>) -> Result<
             step: &mut step,
             stop: &interrupt.stop,
         };
-        let built = build(cache, source, &mut watch);
+        let brought = next(&mut watch);
         drop(watcher);
-        match built {
-            Ok(built) => print(&built)?,
-            Err(_) if interrupt.happened() => return Ok(Outcome::Interrupted),
-            Err(e) => return Err(e.into()),
+        match brought {
+            None => return Ok(Outcome::Done),
+            Some(Ok(kernel)) => print(&kernel)?,
+            Some(Err(_)) if interrupt.happened() => return Ok(Outcome::Interrupted),
+            Some(Err(e)) => return Err(e.into()),
         }
     }
-    Ok(Outcome::Done)
 }
 
 fn print(kernel: &Built) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let (name, size) = (&kernel.name, bytes(kernel.bytes() as f64));
-    writeln!(out, "{name}  {size}  {}", kernel.source)?;
+    let engine = kernel.engine.name();
+    writeln!(out, "{name}  {engine}  {size}  {}", kernel.source)?;
     out.flush()?;
     Ok(())
 }
 
 fn list(cache: &Cache) -> Result<Outcome> {
-    for kernel in cache.kernels() {
-        print(&kernel)?;
+    for engine in Engine::ALL {
+        for kernel in cache.kernels_of(engine) {
+            print(&kernel)?;
+        }
     }
     Ok(Outcome::Done)
 }
 
+/// The kernel of a name, or of a release: one that was built before one that was fetched.
+fn find(cache: &Cache, name: &str) -> Result<Built, Error> {
+    let built = cache.find_for(Engine::Uml, name);
+    built.or_else(|e| cache.find_for(Engine::Qemu, name).map_err(|_| e))
+}
+
 /// Removes all of them, or nothing if one is not there.
 fn remove(cache: &Cache, names: &[String]) -> Result<Outcome> {
-    let kernels = names.iter().map(|name| cache.find(name));
+    let kernels = names.iter().map(|name| find(cache, name));
     let kernels = kernels.collect::<Result<Vec<Built>, _>>()?;
     let mut out = std::io::stdout().lock();
     for kernel in kernels {

@@ -38,6 +38,7 @@ pub use interrupt::interrupted;
 pub use limits::{DeviceLimits, Driver};
 pub use param::{Kind, ParamInfo};
 pub use registry::{
-    ALL, Params, build, find, is_path, limits, parse_spec, queue_depth, without_driver_limits,
+    ALL, Params, build, find, is_path, limits, number, parse_spec, queue_depth,
+    without_driver_limits,
 };
 pub use validate::{Distance, Measured, parse_trace, replay};

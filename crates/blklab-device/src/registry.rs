@@ -224,6 +224,22 @@ pub fn queue_depth(name: &str, params: &[(String, String)]) -> Result<u32, Devic
     }))
 }
 
+/// A whole number that a parameter of a device comes to, in its base unit: nanoseconds, a
+/// count, the place in a list of choices, 1 for what is on; none if it was left open.
+///
+/// # Errors
+///
+/// If the device or a parameter does not exist, or a value is not possible.
+pub fn number(
+    name: &str,
+    params: &[(String, String)],
+    param: &str,
+) -> Result<Option<u64>, DeviceError> {
+    let info = find(name)?;
+    let values = Values::parse(info.name, info.params, info.preset, params)?;
+    Ok(values.opt(param))
+}
+
 /// What a device with these parameters imposes on the queue.
 ///
 /// # Errors

@@ -18,12 +18,14 @@ mod calendar;
 mod channel;
 mod cpio;
 mod disk;
+mod engine;
 mod failed;
 mod group;
 mod guest;
 mod host;
 mod kernel;
 mod machine;
+mod qemu;
 mod request;
 mod shared_clock;
 mod store;
@@ -31,10 +33,12 @@ mod userland;
 mod vhost;
 mod workplace;
 
-pub use build::{Built, Cache, Source, Step, Watch, build, built};
+pub use build::{
+    Added, Built, Cache, Engine, FLAVOUR, Source, Step, Watch, add, build, built, fetch,
+};
 pub use cpio::TakeFile;
 pub use disk::{Disk, ENDLESS_SECTORS};
 pub use host::{GoOn, Host, Traffic};
 pub use kernel::Kernel;
-pub use machine::{EPOCH_MS, Ended, Machine};
+pub use machine::{Clock, EPOCH_MS, Ended, Machine};
 pub use userland::Userland;

@@ -28,6 +28,15 @@ pub const EPOCH_MS: u64 = 1_230_768_000_000;
 pub(crate) const RESULTS_SECTORS: u64 = 1 << 27;
 /// A kernel that is asked for nothing any more ends within this.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// What the clock of a machine follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// What the machine does: runs repeat.
+    Virtual,
+    /// The clock of this machine: a run is another one each time.
+    Real,
+}
+
 /// Lines of the console that an error shows.
 const LINES_SHOWN: usize = 3;
 
@@ -41,15 +50,19 @@ pub struct Machine<'a> {
     pub userland: Userland,
     /// More for the kernel's command line.
     pub arguments: Vec<String>,
-    /// Its disks: vda, vdb …
+    /// Its disks, where blklab keeps its clock: vda, vdb …
     pub disks: Vec<Disk>,
+    /// Its processors, of which User Mode Linux has one.
+    pub processors: u32,
+    /// What its clock follows.
+    pub clock: Clock,
     /// It ends with an error if it takes longer.
     pub time_limit: Duration,
 }
 
 /// What is left of a machine that has run.
 pub struct Ended {
-    results: File,
+    pub(crate) results: File,
     /// What went between kernel and host.
     pub traffic: Traffic,
     /// When its script called `begin`, on its clock; its start if it did not.
@@ -136,10 +149,10 @@ impl io::Read for Part {
 }
 
 /// A kernel that ends with this.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
 }
@@ -152,11 +165,16 @@ impl Drop for Running {
 }
 
 impl Machine<'_> {
-    /// Runs it to its end. Setting `stop` from outside ends it early.
+    /// Refuses to go on if it was stopped from outside or has taken too long.
+    pub(crate) fn go_on(&self, begun: Instant, stop: &AtomicBool) -> Result<(), Error> {
+        check_time(self.time_limit, begun, stop)
+    }
+
+    /// Runs it as a program of this machine, in its clock and with its disks.
     ///
     /// # Errors
     /// If the kernel dies, takes too long, breaks the protocol or is stopped.
-    pub fn run(self, stop: &AtomicBool) -> Result<Ended, Error> {
+    pub(crate) fn run_as_program(self, stop: &AtomicBool) -> Result<Ended, Error> {
         let folder = Workplace::new()?;
         let results = disk_name(self.disks.len());
         let archive = folder.path().join("initramfs");
@@ -175,15 +193,7 @@ impl Machine<'_> {
         let begun = Instant::now();
         let ended_early = Cell::new(false);
         let served = host.serve(&mut || {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::interrupted());
-            }
-            if begun.elapsed() > self.time_limit {
-                let seconds = self.time_limit.as_secs();
-                return Err(failed(&format!(
-                    "the kernel has not ended within {seconds} s"
-                )));
-            }
+            check_time(self.time_limit, begun, stop)?;
             if running.has_ended() {
                 ended_early.set(true);
                 return Err(failed("the kernel has died"));
@@ -210,6 +220,19 @@ impl Machine<'_> {
             results: results.map_err(|e| failed(&format!("results cannot be read: {e}")))?,
         })
     }
+}
+
+fn check_time(limit: Duration, begun: Instant, stop: &AtomicBool) -> Result<(), Error> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::interrupted());
+    }
+    if begun.elapsed() > limit {
+        let seconds = limit.as_secs();
+        return Err(failed(&format!(
+            "the kernel has not ended within {seconds} s"
+        )));
+    }
+    Ok(())
 }
 
 /// Whether anything was written.
@@ -285,12 +308,14 @@ fn wait(running: &mut Running) -> Result<(), Error> {
 }
 
 /// The error with the last lines of the console.
-fn with_last_words(e: Error, console: &Path) -> Error {
+pub(crate) fn with_last_words(e: Error, console: &Path) -> Error {
     if e.kind == ErrorKind::Interrupted {
         return e;
     }
     let text = last_bytes(console).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
+    // A machine's own start clears a screen that is not there.
+    let text = text.replace(|c: char| c.is_control() && c != '\n', " ");
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)

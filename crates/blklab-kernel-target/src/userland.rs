@@ -2,7 +2,7 @@
 //! The first files of a machine: a shell, programs of this machine with their libraries,
 //! and what it is to do.
 
-use crate::build::{Built, find_program};
+use crate::build::{Built, Engine, find_program};
 use crate::cpio::Writer;
 use crate::disk::{Disk, Mark};
 use crate::failed::failed;
@@ -20,13 +20,15 @@ const INIT: &str = include_str!("init.sh");
 const RESULTS: &str = "@RESULTS@";
 
 /// What a machine is to have and to do.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Userland {
     /// Programs of this machine, and their packages in Debian: they are there under the
     /// same paths.
     pub programs: Vec<(&'static str, &'static str)>,
     /// Files in /work: names and contents.
     pub files: Vec<(String, Vec<u8>)>,
+    /// Modules, which are in /modules under their own names.
+    pub modules: Vec<PathBuf>,
     /// What it does there, for a shell.
     pub script: String,
 }
@@ -53,12 +55,16 @@ impl Userland {
                 archive.file(
                     &format!("bin/{name}"),
                     true,
-                    mark_command(results, mark).as_bytes(),
+                    command_for(kernel.engine, results, mark).as_bytes(),
                 )?;
             }
             archive.file("script", false, self.script.as_bytes())?;
             for (name, bytes) in &self.files {
                 archive.file(&format!("work/{name}"), false, bytes)?;
+            }
+            for path in &self.modules {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                archive.file(&format!("modules/{name}"), false, &std::fs::read(path)?)?;
             }
             for path in &host_files {
                 archive.file(&path.to_string_lossy(), true, &std::fs::read(path)?)?;
@@ -80,6 +86,14 @@ fn mark_command(results: &str, mark: Mark) -> String {
         "#!/bin/sh\nexec dd if=/dev/zero of=/dev/{results} bs=4096 count=1 seek={page} \
          oflag=direct conv=notrunc 2> /dev/null\n"
     )
+}
+
+/// What tells of a mark. In QEMU nobody does anything then: there are no disks of ours.
+fn command_for(engine: Engine, results: &str, mark: Mark) -> String {
+    match engine {
+        Engine::Uml => mark_command(results, mark),
+        Engine::Qemu => "#!/bin/busybox sh\n".to_owned(),
+    }
 }
 
 /// A program and what it loads.

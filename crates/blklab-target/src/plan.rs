@@ -22,6 +22,11 @@ pub trait Target: Send + Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
+    /// Whether a plan gives the same events each time that it is run.
+    fn repeats(&self) -> bool {
+        true
+    }
+
     /// What experiments for it choose from.
     fn catalogue(&self) -> Catalogue;
 
@@ -330,6 +335,11 @@ impl Plan {
     /// The experiment.
     pub fn experiment(&self) -> &Experiment {
         &self.experiment
+    }
+
+    /// Whether it gives the same events each time that it is run.
+    pub fn repeats(&self) -> bool {
+        self.target.repeats()
     }
 
     /// What the experiment comes to with its models.

@@ -35,6 +35,16 @@ pub const TARGETS: &[TargetInfo] = &[
         summary: "a real kernel that was built for it, in virtual time, on the model of a device",
         make: |schedulers| Arc::new(Kernel::with(catalogue_with(schedulers))),
     },
+    TargetInfo {
+        name: "qemu",
+        summary: "an image of a distribution's kernel, in virtual time, on its own null_blk or scsi_debug",
+        make: |schedulers| Arc::new(Kernel::in_qemu(catalogue_with(schedulers))),
+    },
+    TargetInfo {
+        name: "kvm",
+        summary: "the same on the processors of this machine and by its clock: no run repeats",
+        make: |schedulers| Arc::new(Kernel::in_kvm(catalogue_with(schedulers))),
+    },
 ];
 
 /// A planner for all targets.

@@ -68,18 +68,136 @@ fn what_is_not_there_is_said_with_what_brings_it() {
             "the target kernel does not take page_cost_ns yet",
         ),
     ];
+    all_refused(&f, cases);
+}
+
+fn all_refused(f: &Folder, cases: &[(&[&str], &str)]) {
     for (args, expected) in cases {
-        let done = with_empty_cache(&f, args);
+        let done = with_empty_cache(f, args);
         assert_eq!(done.code, Some(2), "{args:?}");
         assert!(done.stderr.contains(expected), "{args:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     }
 }
 
+#[test]
+fn what_qemu_cannot_run_is_said_by_name() {
+    let f = Folder::new();
+    f.write("text", "no image");
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["kernel", "fetch", "6.12", "--flavour", "../x"],
+            "write it like cloud-amd64",
+        ),
+        (&["kernel", "fetch", "6.12.1"], "write it like 7.3 or 6.12"),
+        (&["kernel", "add", "text"], "no image of a kernel for x86"),
+        (&["kernel", "add", "missing"], "cannot be read"),
+        (
+            &[
+                "run",
+                "job.fio",
+                "--target",
+                "qemu",
+                "--device",
+                "nvme-consumer",
+            ],
+            "not the model nvme-consumer, which the target kernel has",
+        ),
+        (
+            &[
+                "run",
+                "job.fio",
+                "--target",
+                "kvm",
+                "--set",
+                "io_cost_ns=7",
+                "--device",
+                "null_blk",
+            ],
+            "the target kvm does not take io_cost_ns yet",
+        ),
+        (
+            &[
+                "run", "job.fio", "--target", "qemu", "--set", "cpus=300", "--device", "null_blk",
+            ],
+            "QEMU has 255 processors at most, not 300",
+        ),
+        (
+            &[
+                "run",
+                "job.fio",
+                "--target",
+                "qemu",
+                "--device",
+                "scsi_debug,ndelay=2s",
+            ],
+            "delays by less than a second",
+        ),
+    ];
+    all_refused(&f, cases);
+    if !blklab_testkit::has_program("qemu-system-x86_64") {
+        blklab_testkit::skipped("qemu-system-x86_64 is missing");
+        return;
+    }
+    let missing = "blklab kernel fetch RELEASE fetches one";
+    let named: &[&str] = &[
+        "run",
+        "job.fio",
+        "--target",
+        "qemu",
+        "--device",
+        "null_blk",
+        "--kernel",
+        "6.12.1-mine",
+    ];
+    all_refused(&f, &[(named, missing)]);
+}
+
+/// The release of an image that is there on this machine.
+fn image(f: &Folder) -> Option<String> {
+    let list = f.ok(&["kernel", "list"]);
+    let mut rows = list.lines().filter(|line| line.contains("  qemu  "));
+    let name = rows
+        .next_back()
+        .and_then(|row| row.split_whitespace().next());
+    let has_all = ["qemu-system-x86_64", "fio", "blktrace", "addpart"]
+        .into_iter()
+        .all(blklab_testkit::has_program);
+    if name.is_none() || !has_all {
+        blklab_testkit::skipped(
+            "no image of a kernel is here, or QEMU, fio or blktrace is missing",
+        );
+        return None;
+    }
+    name.map(str::to_owned)
+}
+
+#[test]
+fn an_image_gives_the_same_events_of_two_processors_twice() {
+    let f = Folder::new();
+    let Some(name) = image(&f) else { return };
+    f.write(
+        "two.fio",
+        "[a]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=2\nnumjobs=2\nsize=1m\n",
+    );
+    let args = ["run", "two.fio", "--target", "qemu", "--kernel", &name];
+    let more = [
+        "--device",
+        "null_blk,completion_nsec=50us",
+        "--sched",
+        "none",
+    ];
+    let last = ["--set", "cpus=2", "--memory", "512m", "--verify-digest"];
+    let text = f.ok(&[&args[..], &more, &last].concat());
+    assert!(text.contains("512 I/Os"), "{text}");
+    assert!(text.contains("verified: two runs gave digest"), "{text}");
+    assert!(text.contains("on 2 processors"), "{text}");
+}
+
 /// The release of a kernel that was built on this machine.
 fn release(f: &Folder) -> Option<String> {
     let list = f.ok(&["kernel", "list"]);
-    let newest = list.lines().last();
+    let newest = list.lines().rfind(|line| line.contains("  uml  "));
     let release = newest.and_then(|line| {
         let mut numbers = line.split(['.', '-']);
         Some(format!("{}.{}", numbers.next()?, numbers.next()?))

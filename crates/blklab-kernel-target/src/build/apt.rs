@@ -27,6 +27,12 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// What fetches a single file as apt does.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
+/// How the packages of images begin.
+pub(super) const IMAGE: &str = "linux-image-";
+
+/// Asks a suite for a package.
+type Ask<'a> = dyn FnMut(&str, &mut Watch<'_>) -> Result<Option<Package>, Error> + 'a;
+
 /// A package that can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Package {
@@ -58,6 +64,11 @@ impl Apt {
             folder,
             mirror: mirror()?,
         })
+    }
+
+    /// Where its state is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn sources(&self, suite: &str) -> PathBuf {
@@ -103,6 +114,73 @@ impl Apt {
         log: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<Package, Error> {
+        self.search(
+            &format!("package {name}"),
+            log,
+            watch,
+            &mut |suite, watch| {
+                let version = self.version(name, suite, log, watch)?;
+                Ok(version.map(|version| Package {
+                    name: name.to_owned(),
+                    version,
+                    suite: suite.to_owned(),
+                }))
+            },
+        )
+    }
+
+    /// Looks for the newest image of a release in a flavour such as `cloud-amd64`, suite by
+    /// suite.
+    ///
+    /// # Errors
+    /// If no suite has one.
+    pub(super) fn find_image(
+        &self,
+        release: &str,
+        flavour: &str,
+        log: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<Package, Error> {
+        let what = format!("image of Linux {release} ({flavour})");
+        self.search(&what, log, watch, &mut |suite, watch| {
+            self.update(suite, log, watch)?;
+            let begin = format!("{IMAGE}{release}.");
+            let names = output(self.tool("apt-cache", suite).args(["pkgnames", &begin]))?;
+            let Some(name) = newest_image(&names, release, flavour) else {
+                return Ok(None);
+            };
+            let shown = output(self.tool("apt-cache", suite).args(["madison", name]))?;
+            Ok(newest(&shown).map(|version| Package {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                suite: suite.to_owned(),
+            }))
+        })
+    }
+
+    /// A package of the suite and version of another, if there is one of that name.
+    ///
+    /// # Errors
+    /// If apt cannot be asked.
+    pub(super) fn beside(&self, package: &Package, name: &str) -> Result<Option<Package>, Error> {
+        let mut tool = self.tool("apt-cache", &package.suite);
+        let shown = output(tool.args(["madison", name]))?;
+        let version = newest(&shown).filter(|version| *version == package.version);
+        Ok(version.map(|version| Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            suite: package.suite.clone(),
+        }))
+    }
+
+    /// Asks each suite, in turn, until one has it.
+    fn search(
+        &self,
+        what: &str,
+        log: &Path,
+        watch: &mut Watch<'_>,
+        ask: &mut Ask<'_>,
+    ) -> Result<Package, Error> {
         let mut unreached = None;
         let mut looked_at = Vec::new();
         for (release, has_backports) in RELEASES {
@@ -117,21 +195,15 @@ impl Apt {
             };
             let backports = has_backports.then(|| format!("{codename}-backports"));
             for suite in std::iter::once(codename).chain(backports) {
-                match self.version(name, &suite, log, watch) {
-                    Ok(Some(version)) => {
-                        return Ok(Package {
-                            name: name.to_owned(),
-                            version,
-                            suite,
-                        });
-                    }
+                match ask(&suite, watch) {
+                    Ok(Some(package)) => return Ok(package),
                     Ok(None) => looked_at.push(suite),
                     Err(e) if e.kind == ErrorKind::Interrupted => return Err(e),
                     Err(e) => unreached = Some(e),
                 }
             }
         }
-        let mut what = format!("Debian has no package {name}");
+        let mut what = format!("Debian has no {what}");
         if !looked_at.is_empty() {
             what = format!("{what} in {}", looked_at.join(", "));
         }
@@ -166,6 +238,13 @@ impl Apt {
         log: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<Option<String>, Error> {
+        self.update(suite, log, watch)?;
+        let shown = output(self.tool("apt-cache", suite).args(["madison", name]))?;
+        Ok(newest(&shown).map(str::to_owned))
+    }
+
+    /// Learns what a suite has.
+    fn update(&self, suite: &str, log: &Path, watch: &mut Watch<'_>) -> Result<(), Error> {
         let signed = if Path::new(KEYRING).exists() {
             format!("[signed-by={KEYRING}] ")
         } else {
@@ -175,9 +254,7 @@ impl Apt {
         let sources = self.sources(suite);
         std::fs::write(&sources, line).map_err(|e| unwritten(&sources, &e))?;
         let update = &mut self.tool("apt-get", suite);
-        run(update.arg("update"), log, watch, &mut |_, _| {})?;
-        let shown = output(self.tool("apt-cache", suite).args(["madison", name]))?;
-        Ok(newest(&shown).map(str::to_owned))
+        run(update.arg("update"), log, watch, &mut |_, _| {})
     }
 
     /// Fetches a package.
@@ -226,6 +303,28 @@ fn newest(madison: &str) -> Option<&str> {
     (!version.is_empty()).then_some(version)
 }
 
+/// Of names of packages the newest image of a release in a flavour.
+fn newest_image<'a>(names: &'a str, release: &str, flavour: &str) -> Option<&'a str> {
+    let versions = names.lines().filter_map(|name| {
+        let rest = name.trim().strip_prefix(IMAGE)?.strip_suffix(flavour)?;
+        let version = rest.strip_suffix('-')?;
+        let points = version.strip_prefix(release)?.strip_prefix('.')?;
+        // Of another flavour whose name ends in the same way: rt-amd64 is not amd64.
+        let is_version = points
+            .split('-')
+            .skip(1)
+            .all(|part| part.bytes().all(|b| b.is_ascii_digit()));
+        is_version.then(|| (numbers(points), name.trim()))
+    });
+    versions.max().map(|(_, name)| name)
+}
+
+/// The numbers in a version, in their order.
+fn numbers(version: &str) -> Vec<u64> {
+    let parts = version.split(|c: char| !c.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
 /// The mirror of Debian that the machine uses.
 fn mirror() -> Result<String, Error> {
     let format = "$(CREATED_BY)|$(ORIGIN)|$(RELEASE)|$(COMPONENT)|$(REPO_URI)";
@@ -251,7 +350,30 @@ fn mirror_of(targets: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{codename_of, mirror_of, newest};
+    use super::{codename_of, mirror_of, newest, newest_image};
+
+    #[test]
+    fn the_newest_image_of_a_flavour_is_chosen_by_its_numbers() {
+        let names = "linux-image-6.12.95+deb13-amd64\n\
+                     linux-image-6.12.117+deb13-amd64\n\
+                     linux-image-6.12.117+deb13-amd64-unsigned\n\
+                     linux-image-6.12.118+deb13-rt-amd64\n\
+                     linux-image-6.12.118+deb13-cloud-amd64\n";
+        let newest = |release: &str, flavour: &str| newest_image(names, release, flavour);
+        assert_eq!(
+            newest("6.12", "amd64"),
+            Some("linux-image-6.12.117+deb13-amd64")
+        );
+        assert_eq!(
+            newest("6.12", "rt-amd64"),
+            Some("linux-image-6.12.118+deb13-rt-amd64")
+        );
+        assert_eq!(newest("6.1", "amd64"), None);
+        let old = "linux-image-6.1.0-47-cloud-amd64\nlinux-image-6.1.0-50-cloud-amd64\n";
+        let found = newest_image(old, "6.1", "cloud-amd64");
+        assert_eq!(found, Some("linux-image-6.1.0-50-cloud-amd64"));
+        assert_eq!(newest_image(old, "6.1", "amd64"), None);
+    }
 
     #[test]
     fn the_mirror_is_that_of_a_whole_release_of_debian() {

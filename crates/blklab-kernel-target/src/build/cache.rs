@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernels that were built, in a folder of the user's cache.
+//! Kernels that were built or fetched, in a folder of the user's cache.
 //!
 //! ```text
 //! kernels/7.3.4-1f0c…/   linux, config, busybox, kernel.toml
+//! images/7.3.4+deb13…/   vmlinuz, modules, modules.dep, modules.builtin, busybox, kernel.toml
 //! build/…                sources and objects while a kernel is built
-//! apt/                   the state of apt
+//! apt/, apt-images/      the state of apt, for what is built and for what is fetched
 //! ```
 //!
 //! A kernel is complete or not there: its folder gets its name at the end.
 
 use super::command::{Step, Watch};
+use super::modules::{MODULES, Modules};
 use super::recipe::{self, unwritten};
 use crate::failed::failed;
 use blklab_types::{Error, ErrorKind, no_such};
@@ -20,10 +22,60 @@ use std::time::{Duration, SystemTime};
 
 /// What says what a kernel is.
 const ABOUT: &str = "kernel.toml";
+/// A kernel that is a program.
+const PROGRAM: &str = "linux";
+/// A kernel that a machine boots.
+pub(super) const IMAGE: &str = "vmlinuz";
 /// How a folder is called before it is complete.
 const NEW: &str = ".new-";
 /// Between two tries to be the only one who builds.
 const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What runs a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// User Mode Linux: a kernel that was built as a program.
+    Uml,
+    /// QEMU: an image that a machine boots.
+    Qemu,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Engine; 2] = [Engine::Uml, Engine::Qemu];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::Uml => "uml",
+            Engine::Qemu => "qemu",
+        }
+    }
+
+    /// The key that errors are about if a kernel is not there, which hints are found by.
+    const fn key(self) -> &'static str {
+        match self {
+            Engine::Uml => "built kernel",
+            Engine::Qemu => "kernel image",
+        }
+    }
+
+    /// What is said where there is no kernel at all.
+    const fn none_yet(self) -> &'static str {
+        match self {
+            Engine::Uml => "no kernel was built yet",
+            Engine::Qemu => "no image of a kernel was fetched yet",
+        }
+    }
+
+    /// The folder below the root of the cache that has its kernels.
+    const fn folder(self) -> &'static str {
+        match self {
+            Engine::Uml => "kernels",
+            Engine::Qemu => "images",
+        }
+    }
+}
 
 /// The folder of all kernels.
 #[derive(Clone, Debug)]
@@ -55,6 +107,8 @@ pub struct Built {
     pub release: String,
     /// What it was built from.
     pub source: String,
+    /// What runs it.
+    pub engine: Engine,
     /// What names source and recipe together.
     pub(super) key: String,
     /// What names the recipe.
@@ -63,9 +117,20 @@ pub struct Built {
 }
 
 impl Built {
-    /// The program.
+    /// The program, or the image.
     pub fn program(&self) -> PathBuf {
-        self.folder.join("linux")
+        self.folder.join(match self.engine {
+            Engine::Uml => PROGRAM,
+            Engine::Qemu => IMAGE,
+        })
+    }
+
+    /// Its modules, where it is an image.
+    ///
+    /// # Errors
+    /// If the lists of them cannot be read.
+    pub(crate) fn modules(&self) -> Result<Modules, Error> {
+        Modules::read(&self.folder)
     }
 
     /// The shell and tools of the machine that it runs.
@@ -85,9 +150,7 @@ impl Built {
 
     /// Bytes of its files.
     pub fn bytes(&self) -> u64 {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
-        let sizes = entries.filter_map(|e| Some(e.ok()?.metadata().ok()?.len()));
-        sizes.sum()
+        bytes_in(&self.folder) + bytes_in(&self.folder.join(MODULES))
     }
 
     /// Whether it was built from somebody's folder.
@@ -110,7 +173,7 @@ impl Built {
     /// Whether it is of a release such as `7.3` or `7.3.4`.
     pub fn is_of(&self, release: &str) -> bool {
         let rest = self.release.strip_prefix(release);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+']))
     }
 }
 
@@ -138,24 +201,51 @@ impl Cache {
         Cache { root }
     }
 
-    /// Where kernels are kept.
+    /// Where kernels that were built are kept.
     pub fn folder(&self) -> PathBuf {
-        self.root.join("kernels")
+        self.folder_of(Engine::Uml)
     }
 
-    pub(super) fn apt(&self) -> PathBuf {
-        self.root.join("apt")
+    fn folder_of(&self, engine: Engine) -> PathBuf {
+        self.root.join(engine.folder())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn image_for_tests(root: &Path) -> Built {
+        let about = About {
+            release: "6.12.1".to_owned(),
+            source: "linux-image".to_owned(),
+            key: "aa".to_owned(),
+            recipe: String::new(),
+        };
+        let kept = Cache::at(root.to_owned());
+        let kept = kept.keep_as(Engine::Qemu, "6.12.1", &about, &mut |_| Ok(()));
+        kept.expect("it is kept")
+    }
+
+    /// The state of apt: one for each engine, so that a fetch need not wait for a build.
+    pub(super) fn apt(&self, engine: Engine) -> PathBuf {
+        self.root.join(match engine {
+            Engine::Uml => "apt",
+            Engine::Qemu => "apt-images",
+        })
     }
 
     pub(super) fn build(&self) -> PathBuf {
         self.root.join("build")
     }
 
-    /// The kernels that there are, by name.
+    /// The kernels that were built, by name.
     pub fn kernels(&self) -> Vec<Built> {
-        let entries = std::fs::read_dir(self.folder()).into_iter().flatten();
+        self.kernels_of(Engine::Uml)
+    }
+
+    /// The kernels that there are for an engine, by name.
+    pub fn kernels_of(&self, engine: Engine) -> Vec<Built> {
+        let entries = std::fs::read_dir(self.folder_of(engine));
+        let entries = entries.into_iter().flatten();
         let folders = entries.filter_map(|e| Some(e.ok()?.path()));
-        let mut all: Vec<Built> = folders.filter_map(|f| read(&f)).collect();
+        let mut all: Vec<Built> = folders.filter_map(|f| read(&f, engine)).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
@@ -173,20 +263,28 @@ impl Cache {
     /// # Errors
     /// If there is none.
     pub fn find(&self, wanted: &str) -> Result<Built, Error> {
-        let all = self.kernels();
+        self.find_for(Engine::Uml, wanted)
+    }
+
+    /// The kernel of a release, or of a name, for an engine: of several the one that came
+    /// last.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find_for(&self, engine: Engine, wanted: &str) -> Result<Built, Error> {
+        let all = self.kernels_of(engine);
         let found = all.iter().filter(|k| k.name == wanted || k.is_of(wanted));
-        match found.max_by_key(|k| k.age()) {
-            Some(kernel) => Ok(kernel.clone()),
-            None if all.is_empty() => Err(Error::new("no kernel was built yet")
-                .of_kind(ErrorKind::UnknownName)
-                .about("built kernel")),
-            None => {
-                let names: Vec<&str> = all.iter().map(|k| k.name.as_str()).collect();
-                Err(Error::new(no_such("built kernel", wanted, &names))
-                    .of_kind(ErrorKind::UnknownName)
-                    .about("built kernel"))
-            }
+        if let Some(kernel) = found.max_by_key(|k| k.age()) {
+            return Ok(kernel.clone());
         }
+        let what = if all.is_empty() {
+            engine.none_yet().to_owned()
+        } else {
+            let names: Vec<&str> = all.iter().map(|k| k.name.as_str()).collect();
+            no_such(engine.key(), wanted, &names)
+        };
+        let error = Error::new(what).of_kind(ErrorKind::UnknownName);
+        Err(error.about(engine.key()))
     }
 
     /// Removes a kernel.
@@ -195,49 +293,73 @@ impl Cache {
     /// If it cannot be removed.
     pub fn remove(&self, kernel: &Built) -> Result<(), Error> {
         // It is gone at once, whatever happens to the rest.
-        let dying = self.folder().join(format!("{NEW}removed-{}", kernel.name));
+        let dying = self.folder_of(kernel.engine);
+        let dying = dying.join(format!("{NEW}removed-{}", kernel.name));
         let gone = std::fs::rename(&kernel.folder, &dying);
         gone.and_then(|()| std::fs::remove_dir_all(&dying))
             .map_err(|e| unremoved(&kernel.folder, &e))
     }
 
-    pub(super) fn with_key(&self, key: &str) -> Option<Built> {
-        self.kernels().into_iter().find(|k| k.key == key)
+    pub(super) fn with_key(&self, engine: Engine, key: &str) -> Option<Built> {
+        let mut all = self.kernels_of(engine).into_iter();
+        all.find(|k| k.key == key)
     }
 
-    /// Keeps a kernel: copies its files, and gives the folder its name.
+    /// Keeps a kernel that was built: copies its files, and gives the folder its name.
     ///
     /// # Errors
     /// If there is no room.
     pub(super) fn keep(&self, about: &About, files: &[(&Path, &str)]) -> Result<Built, Error> {
         let name = format!("{}-{}", about.release, about.key);
-        let new = self.folder().join(format!("{NEW}{name}"));
+        self.keep_as(Engine::Uml, &name, about, &mut |new| {
+            for (from, to) in files {
+                let to = new.join(to);
+                std::fs::copy(from, &to).map_err(|e| unwritten(&to, &e))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Keeps a kernel under a name: `fill` puts its files into a folder, which gets its
+    /// name when that is done.
+    ///
+    /// # Errors
+    /// If there is no room, or `fill` fails.
+    pub(super) fn keep_as(
+        &self,
+        engine: Engine,
+        name: &str,
+        about: &About,
+        fill: &mut dyn FnMut(&Path) -> Result<(), Error>,
+    ) -> Result<Built, Error> {
+        let new = self.folder_of(engine).join(format!("{NEW}{name}"));
         // What a build left that was killed here.
         let _ = std::fs::remove_dir_all(&new);
         std::fs::create_dir_all(&new).map_err(|e| unwritten(&new, &e))?;
-        for (from, to) in files {
-            let to = new.join(to);
-            std::fs::copy(from, &to).map_err(|e| unwritten(&to, &e))?;
-        }
+        fill(&new)?;
         let text = toml::to_string(about).map_err(|e| failed(&e.to_string()))?;
         let file = new.join(ABOUT);
         std::fs::write(&file, text).map_err(|e| unwritten(&file, &e))?;
-        let folder = self.folder().join(&name);
+        let folder = self.folder_of(engine).join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::rename(&new, &folder).map_err(|e| unwritten(&folder, &e))?;
-        read(&folder).ok_or_else(|| failed("a kernel that was just kept is not there"))
+        let kept = read(&folder, engine);
+        kept.ok_or_else(|| failed("a kernel that was just kept is not there"))
     }
 
-    /// Waits until nobody else builds, and keeps others waiting until the file is
-    /// dropped.
+    /// Waits until nobody else builds or fetches for an engine, and keeps others waiting
+    /// until the file is dropped.
     ///
     /// # Errors
     /// If the folder cannot be used.
-    pub(super) fn lock(&self, watch: &mut Watch<'_>) -> Result<File, Error> {
-        for folder in [self.folder(), self.build()] {
+    pub(super) fn lock(&self, engine: Engine, watch: &mut Watch<'_>) -> Result<File, Error> {
+        for folder in [self.folder_of(engine), self.build()] {
             std::fs::create_dir_all(&folder).map_err(|e| unwritten(&folder, &e))?;
         }
-        let path = self.build().join("lock");
+        let path = self.build().join(match engine {
+            Engine::Uml => "lock",
+            Engine::Qemu => "lock-images",
+        });
         let file = File::options().create(true).append(true).open(&path);
         let file = file.map_err(|e| unwritten(&path, &e))?;
         let mut waits = false;
@@ -257,7 +379,16 @@ impl Cache {
     }
 }
 
-fn read(folder: &Path) -> Option<Built> {
+/// Bytes of the files of a folder, without those below.
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let all = entries.filter_map(|e| e.ok()?.metadata().ok());
+    all.filter(std::fs::Metadata::is_file)
+        .map(|m| m.len())
+        .sum()
+}
+
+fn read(folder: &Path, engine: Engine) -> Option<Built> {
     let name = folder.file_name()?.to_str()?;
     if name.starts_with(NEW) {
         return None;
@@ -268,6 +399,7 @@ fn read(folder: &Path) -> Option<Built> {
         name: name.to_owned(),
         release: about.release,
         source: about.source,
+        engine,
         key: about.key,
         recipe: about.recipe,
         folder: folder.to_owned(),
@@ -280,7 +412,7 @@ pub(super) fn unremoved(path: &Path, e: &std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{About, Cache};
+    use super::{About, Cache, Engine};
     use crate::build::command::{Step, Watch};
     use crate::build::recipe;
     use blklab_types::ErrorKind;
@@ -355,12 +487,18 @@ mod tests {
             step: &mut step,
             stop: &stop,
         };
-        let first = cache.lock(&mut watch).expect("nobody else builds");
-        let second = cache.lock(&mut watch).expect_err("it waits, and is ended");
+        let first = cache
+            .lock(Engine::Uml, &mut watch)
+            .expect("nobody else builds");
+        let second = cache
+            .lock(Engine::Uml, &mut watch)
+            .expect_err("it waits, and is ended");
         assert_eq!(second.kind, ErrorKind::Interrupted);
         drop(first);
         stop.store(false, Ordering::Relaxed);
-        cache.lock(&mut watch).expect("nobody builds any more");
+        cache
+            .lock(Engine::Uml, &mut watch)
+            .expect("nobody builds any more");
         assert_eq!(steps, [Step::Waiting]);
     }
 }

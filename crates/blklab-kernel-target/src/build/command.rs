@@ -62,8 +62,8 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Waiting => f.write_str("waiting for another build"),
-            Step::Fetching => f.write_str("fetching the source"),
-            Step::Unpacking => f.write_str("unpacking the source"),
+            Step::Fetching => f.write_str("fetching packages"),
+            Step::Unpacking => f.write_str("unpacking"),
             Step::Compiling { done, of } => write!(f, "compiled {done} of about {of} files"),
         }
     }

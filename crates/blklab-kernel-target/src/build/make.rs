@@ -2,13 +2,13 @@
 //! A kernel, built.
 
 use super::apt::{Apt, Package};
-use super::cache::{About, Built, Cache, unremoved};
+use super::cache::{About, Built, Cache, Engine, unremoved};
 use super::command::{Step, Watch, output, run};
 use super::key::Key;
 use super::overlay;
 use super::recipe::{self, no_tree, unwritten};
 use super::source::Source;
-use super::tools::{self, TO_BUILD, TO_FETCH};
+use super::tools;
 use crate::failed::failed;
 use blklab_types::Error;
 use std::collections::BTreeSet;
@@ -21,15 +21,15 @@ const BUSYBOX: &str = "busybox-static";
 const BUSYBOX_PATHS: [&str; 2] = ["usr/bin/busybox", "bin/busybox"];
 
 /// Where one kernel is built.
-struct Site {
-    folder: PathBuf,
+pub(super) struct Site {
+    pub(super) folder: PathBuf,
     /// The tree that is built.
     tree: PathBuf,
-    log: PathBuf,
+    pub(super) log: PathBuf,
 }
 
 impl Site {
-    fn new(cache: &Cache, name: &str) -> Result<Site, Error> {
+    pub(super) fn new(cache: &Cache, name: &str) -> Result<Site, Error> {
         let folder = cache.build().join(name);
         std::fs::create_dir_all(&folder).map_err(|e| unwritten(&folder, &e))?;
         Ok(Site {
@@ -62,8 +62,8 @@ impl Site {
 /// If something is missing on this machine, the source cannot be had, or it cannot be
 /// built.
 pub fn build(cache: &Cache, source: &Source, watch: &mut Watch<'_>) -> Result<Built, Error> {
-    tools::check(&[TO_BUILD, TO_FETCH])?;
-    let _alone = cache.lock(watch)?;
+    tools::check_to_build()?;
+    let _alone = cache.lock(Engine::Uml, watch)?;
     match source {
         Source::Release(release) => of_release(cache, release, watch),
         Source::Tree(tree) => of_tree(cache, &canonical(tree)?, watch),
@@ -80,7 +80,7 @@ pub fn built(cache: &Cache, source: &Source) -> Result<Option<Built>, Error> {
         Source::Tree(tree) => {
             let tree = canonical(tree)?;
             let key = key_of_tree(&tree, &overlay::files(&tree)?);
-            Ok(cache.with_key(&key.to_string()))
+            Ok(cache.with_key(Engine::Uml, &key.to_string()))
         }
     }
 }
@@ -105,16 +105,16 @@ fn of_release(cache: &Cache, release: &str, watch: &mut Watch<'_>) -> Result<Bui
     // What an earlier build has logged says nothing about this one.
     let _ = std::fs::remove_file(&site.log);
     (watch.step)(Step::Fetching);
-    let apt = Apt::new(cache.apt())?;
+    let apt = Apt::new(cache.apt(Engine::Uml))?;
     let package = apt.find(&format!("linux-source-{release}"), &site.log, watch)?;
     let source = format!("{} {}", package.name, package.version);
     let mut key = Key::default();
     key.add(source.as_bytes());
     recipe::add_to(&mut key);
-    if let Some(there) = cache.with_key(&key.to_string()) {
+    if let Some(there) = cache.with_key(Engine::Uml, &key.to_string()) {
         return Ok(there);
     }
-    let busybox = busybox(cache, &apt, &site, watch)?;
+    let busybox = busybox(&apt, &site, watch)?;
     unpack(&apt, &package, &site, watch)?;
     recipe::apply(&site.tree, &site.tree)?;
     let built = compile(cache, &site, &source, key, &busybox, watch)?;
@@ -128,13 +128,13 @@ fn of_tree(cache: &Cache, tree: &Path, watch: &mut Watch<'_>) -> Result<Built, E
     let mut name = Key::default();
     name.add(tree.as_os_str().as_encoded_bytes());
     let key = key_of_tree(tree, &files);
-    if let Some(there) = cache.with_key(&key.to_string()) {
+    if let Some(there) = cache.with_key(Engine::Uml, &key.to_string()) {
         return Ok(there);
     }
     let site = Site::new(cache, &format!("tree-{name}"))?;
     let _ = std::fs::remove_file(&site.log);
     (watch.step)(Step::Fetching);
-    let busybox = busybox(cache, &Apt::new(cache.apt())?, &site, watch)?;
+    let busybox = busybox(&Apt::new(cache.apt(Engine::Uml))?, &site, watch)?;
     overlay::link(tree, &files, &site.tree)?;
     recipe::apply(tree, &site.tree)?;
     // What it leaves makes the next build short.
@@ -170,15 +170,20 @@ fn unpack(apt: &Apt, package: &Package, site: &Site, watch: &mut Watch<'_>) -> R
 }
 
 /// The files of a package, below a folder.
-fn extract(deb: &Path, folder: &Path, site: &Site, watch: &mut Watch<'_>) -> Result<(), Error> {
+pub(super) fn extract(
+    deb: &Path,
+    folder: &Path,
+    site: &Site,
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
     let mut extract = Command::new("dpkg-deb");
     extract.arg("-x").arg(deb).arg(folder);
     run(&mut extract, &site.log, watch, &mut |_, _| {})
 }
 
 /// The shell and tools of the machine, fetched once.
-fn busybox(cache: &Cache, apt: &Apt, site: &Site, watch: &mut Watch<'_>) -> Result<PathBuf, Error> {
-    let kept = cache.apt().join("busybox");
+pub(super) fn busybox(apt: &Apt, site: &Site, watch: &mut Watch<'_>) -> Result<PathBuf, Error> {
+    let kept = apt.folder().join("busybox");
     if kept.exists() {
         return Ok(kept);
     }
@@ -190,7 +195,7 @@ fn busybox(cache: &Cache, apt: &Apt, site: &Site, watch: &mut Watch<'_>) -> Resu
     let Some(program) = there.iter().find(|path| path.exists()) else {
         return Err(failed(&format!("the package {BUSYBOX} has no busybox")));
     };
-    let new = cache.apt().join(".new-busybox");
+    let new = apt.folder().join(".new-busybox");
     let copied = std::fs::copy(program, &new).and_then(|_| std::fs::rename(&new, &kept));
     copied.map_err(|e| unwritten(&kept, &e))?;
     std::fs::remove_dir_all(&folder).map_err(|e| unremoved(&folder, &e))?;

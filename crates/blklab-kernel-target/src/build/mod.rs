@@ -4,15 +4,19 @@
 mod apt;
 mod cache;
 mod command;
+mod image;
 mod key;
 mod make;
+mod modules;
 mod overlay;
 mod recipe;
 mod source;
 mod tools;
 
-pub use cache::{Built, Cache};
+pub use cache::{Built, Cache, Engine};
 pub use command::{Step, Watch};
+pub use image::{Added, FLAVOUR, add, fetch};
 pub use make::{build, built};
+pub(crate) use modules::Loading;
 pub use source::Source;
 pub(crate) use tools::find as find_program;

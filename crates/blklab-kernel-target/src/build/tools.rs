@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs that a build runs, and their packages in Debian.
-pub(super) const TO_BUILD: &[(&str, &str)] = &[
+const TO_BUILD: &[(&str, &str)] = &[
     ("gcc", "gcc"),
     ("ld", "binutils"),
     ("make", "make"),
@@ -25,6 +25,9 @@ pub(super) const TO_FETCH: &[(&str, &str)] = &[
     ("xz", "xz-utils"),
 ];
 
+/// Programs that look through the modules of a kernel.
+pub(super) const TO_SORT_MODULES: &[(&str, &str)] = &[("depmod", "kmod")];
+
 /// Where a program is.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -39,30 +42,39 @@ fn is_program(path: &Path) -> bool {
     metadata.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Refuses to begin without them.
+/// Refuses to begin to build without what that needs.
 ///
 /// # Errors
 /// What is missing, and the command that brings it.
-pub(super) fn check(sets: &[&[(&str, &str)]]) -> Result<(), Error> {
-    let all = sets.iter().flat_map(|set| set.iter());
-    let missing: Vec<_> = all.filter(|(name, _)| find(name).is_none()).collect();
-    missing_error(&missing)?;
+pub(super) fn check_to_build() -> Result<(), Error> {
+    let purpose = "to build a kernel";
+    check(purpose, &[TO_BUILD, TO_FETCH])?;
     // Of the C library, the kernel is linked with what is for static programs.
     let library = output(Command::new("gcc").arg("-print-file-name=libc.a"))?;
     if Path::new(library.trim()).is_absolute() {
         return Ok(());
     }
-    missing_error(&[&("libc.a", "libc6-dev")])
+    missing_error(purpose, &[&("libc.a", "libc6-dev")])
 }
 
-fn missing_error(missing: &[&(&str, &str)]) -> Result<(), Error> {
+/// Refuses to begin without them.
+///
+/// # Errors
+/// What is missing, and the command that brings it.
+pub(super) fn check(purpose: &str, sets: &[&[(&str, &str)]]) -> Result<(), Error> {
+    let all = sets.iter().flat_map(|set| set.iter());
+    let missing: Vec<_> = all.filter(|(name, _)| find(name).is_none()).collect();
+    missing_error(purpose, &missing)
+}
+
+fn missing_error(purpose: &str, missing: &[&(&str, &str)]) -> Result<(), Error> {
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
     let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     Err(failed(&format!(
-        "to build a kernel needs {}, which this machine does not have: apt-get install {}",
+        "{purpose} needs {}, which this machine does not have: apt-get install {}",
         names.join(", "),
         packages.join(" ")
     )))
@@ -76,7 +88,7 @@ mod tests {
     fn what_is_missing_is_said_with_what_brings_it() {
         assert!(find("sh").is_some());
         assert!(find("no-such-program-here").is_none());
-        let error = missing_error(&[&("flex", "flex"), &("xz", "xz-utils")]);
+        let error = missing_error("to build", &[&("flex", "flex"), &("xz", "xz-utils")]);
         let error = error.expect_err("two are missing").to_string();
         assert!(error.contains("needs flex, xz,"), "{error}");
         assert!(error.ends_with("apt-get install flex xz-utils"), "{error}");

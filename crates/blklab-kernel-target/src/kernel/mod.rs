@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real kernels as a target of plans.
+//! Real kernels as targets of plans.
 
 mod array;
 mod dm;
+mod drivers;
 mod filesystem;
 mod folders;
 mod groups;
+mod image;
 mod job_text;
+mod kind;
+mod load;
 mod parts;
 mod place;
 mod prepare;
@@ -17,7 +21,9 @@ mod source;
 mod stack;
 mod streams;
 
-use crate::machine::{EPOCH_MS, Machine};
+use crate::build::{Built, Engine};
+use crate::machine::{Clock, EPOCH_MS, Machine};
+use crate::qemu;
 use crate::userland::Userland;
 use blklab_experiment::{Catalogue, Experiment};
 use blklab_fio::parse::JobFile;
@@ -25,6 +31,9 @@ use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Error, ErrorKind};
+use drivers::Driver;
+use kind::Kind;
+use load::{Load, Loads};
 use place::Place;
 use source::Kernels;
 use stack::Stack;
@@ -40,6 +49,12 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 /// Processors of a machine in virtual time: User Mode Linux has no more there.
 const CPUS: u32 = 1;
+/// Schedulers that may be modules, and their names.
+const SCHEDULERS: &[(&str, &str)] = &[
+    ("mq-deadline", "mq-deadline"),
+    ("kyber", "kyber-iosched"),
+    ("bfq", "bfq"),
+];
 /// What a machine takes of memory beside what its jobs touch.
 const MACHINE_BYTES: u64 = 384 << 20;
 /// Data of disks that take so much memory are told of.
@@ -47,26 +62,95 @@ const KEPT_TOLD: u64 = 256 << 20;
 /// A run ends with an error if it takes longer.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Real kernels in virtual time, one for each run, with the model of a device as their
-/// disk.
+/// What QEMU itself takes of memory.
+const QEMU_BYTES: u64 = 384 << 20;
+
+/// Real kernels, one for each run: with the model of a device as their disk, in virtual
+/// time, or with a device of their own.
 pub struct Kernel {
+    kind: Kind,
     catalogue: Catalogue,
     kernels: Kernels,
 }
 
 impl Kernel {
-    /// Kernels for experiments that choose from this catalogue.
+    /// Kernels that were built, in virtual time, for experiments that choose from this
+    /// catalogue.
     pub fn with(catalogue: Catalogue) -> Kernel {
+        Kernel::of_kind(kind::UML, catalogue)
+    }
+
+    /// Images of kernels in QEMU, in virtual time.
+    pub fn in_qemu(catalogue: Catalogue) -> Kernel {
+        Kernel::of_kind(kind::QEMU, catalogue)
+    }
+
+    /// Images of kernels on the processors of this machine, by its clock.
+    pub fn in_kvm(catalogue: Catalogue) -> Kernel {
+        Kernel::of_kind(kind::KVM, catalogue)
+    }
+
+    fn of_kind(kind: Kind, catalogue: Catalogue) -> Kernel {
         Kernel {
+            kind,
             catalogue,
             kernels: Kernels::default(),
         }
+    }
+
+    /// The kernel of an experiment, which is there already.
+    fn kernel_for(&self, e: &Experiment) -> Result<Built, Error> {
+        match self.kind.engine {
+            Engine::Uml => self.kernels.get(e),
+            Engine::Qemu => image::get(e),
+        }
+    }
+
+    /// The block devices of an experiment.
+    fn stack_for(&self, e: &Experiment) -> Result<Stack, Error> {
+        match self.driver_for(e) {
+            Some(driver) => Stack::made_by(driver, e),
+            None => Stack::new(e),
+        }
+    }
+
+    /// Its device, if that is the kernel's own.
+    fn driver_for(&self, e: &Experiment) -> Option<Driver> {
+        let is_own = self.kind.engine == Engine::Qemu;
+        is_own.then(|| Driver::chosen(e)).flatten()
+    }
+
+    fn nr_cpus(&self, e: &Experiment) -> u32 {
+        match self.kind.engine {
+            Engine::Uml => CPUS,
+            Engine::Qemu => e.nr_cpus(),
+        }
+    }
+
+    /// What an image loads before it does anything.
+    ///
+    /// # Errors
+    /// If it does not have what the experiment needs.
+    fn loads_for(&self, e: &Experiment, kernel: &Built, depth: u32) -> Result<Loads, Error> {
+        let Some(driver) = self.driver_for(e) else {
+            return Ok(Loads::default());
+        };
+        let mut wanted = vec![Load::new("virtio_pci"), Load::new("virtio_console")];
+        wanted.extend(driver.loads(e, depth)?);
+        let scheduler = SCHEDULERS.iter().find(|(name, _)| *name == e.scheduler);
+        // One that the kernel has not is refused by the file it is written to.
+        wanted.extend(scheduler.map(|(_, module)| Load::new(module).if_there()));
+        Loads::find(kernel, &wanted)
     }
 }
 
 impl Target for Kernel {
     fn name(&self) -> &'static str {
-        "kernel"
+        self.kind.name
+    }
+
+    fn repeats(&self) -> bool {
+        self.kind.clock == Clock::Virtual
     }
 
     fn catalogue(&self) -> Catalogue {
@@ -74,28 +158,40 @@ impl Target for Kernel {
     }
 
     fn cpus_max(&self) -> Option<u32> {
-        Some(CPUS)
+        (self.kind.engine == Engine::Uml).then_some(CPUS)
     }
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
-        refused::check(e, &self.catalogue)?;
+        refused::check(self.kind, e, &self.catalogue)?;
         if let Some(volume) = filesystem::volume(e)? {
             volume.check_program()?;
         }
-        source::wanted(e)?;
-        let stack = Stack::new(e)?;
+        match self.kind.engine {
+            Engine::Uml => drop(source::wanted(e)?),
+            Engine::Qemu => {
+                let depth = e.queue_depth(&self.catalogue)?;
+                if let Some(driver) = self.driver_for(e) {
+                    driver.loads(e, depth)?;
+                }
+                qemu::check(self.kind.clock)?;
+                if let Some(image) = image::there(e)? {
+                    self.loads_for(e, &image, depth)?;
+                }
+            }
+        }
+        let stack = self.stack_for(e)?;
         let devices = stack.devices();
         Ok(Site {
             disk_bytes: stack.bytes(),
             devices: devices.map(|d| (d.dev, d.name.clone())).collect(),
             described_in: Vec::new(),
-            nr_cpus: CPUS as u16,
+            nr_cpus: u16::try_from(self.nr_cpus(e)).unwrap_or(u16::MAX),
             epoch_ms: EPOCH_MS,
         })
     }
 
     fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {
-        refused::check_jobs(jobs)
+        refused::check_jobs(self.kind, jobs)
     }
 
     fn prepare(
@@ -104,6 +200,11 @@ impl Target for Kernel {
         stop: &AtomicBool,
         told: &mut dyn FnMut(String),
     ) -> Result<(), Error> {
+        if self.kind.engine == Engine::Qemu {
+            let image = image::prepare(e, stop, told)?;
+            let depth = e.queue_depth(&self.catalogue)?;
+            return self.loads_for(e, &image, depth).map(|_| ());
+        }
         self.kernels.prepare(e, stop, told)?;
         match filesystem::volume(e)? {
             Some(volume) => volume.check_in(&self.kernels.get(e)?),
@@ -122,11 +223,14 @@ impl Target for Kernel {
         let what =
             "the machine of a kernel, whose jobs fill its page cache (memory= says how large)";
         estimate.add(what.to_owned(), bytes);
+        if self.kind.engine == Engine::Qemu {
+            estimate.add("QEMU".to_owned(), QEMU_BYTES);
+        }
         estimate
     }
 
     fn rehearse(&self, e: &Experiment, jobs: &JobFile) -> Result<Vec<Ranges>, Error> {
-        Ok(Place::new(e, jobs, Stack::new(e)?.sectors())?.into_ranges())
+        Ok(Place::new(e, jobs, self.stack_for(e)?.sectors())?.into_ranges())
     }
 
     fn run(&self, plan: &Plan, sinks: Sinks, stop: Arc<AtomicBool>) -> Result<Outcome, Failed> {
@@ -145,8 +249,8 @@ impl Kernel {
     fn carry_out(&self, plan: &Plan, sinks: Sinks, stop: &AtomicBool) -> Result<Outcome, Error> {
         let text = plan.jobs().expect("only jobs are accepted");
         let e = &plan.experiment().with_cgroups_of(&text.jobs.jobs)?;
-        let kernel = self.kernels.get(e)?;
-        let mut stack = Stack::new(e)?;
+        let kernel = self.kernel_for(e)?;
+        let mut stack = self.stack_for(e)?;
         let place = Place::new(e, &text.jobs, stack.sectors())?;
         let job = text.spell_out(&mut |_, _| Ok(None))?;
         let mut programs: Vec<_> = PROGRAMS.iter().copied().chain(stack.programs()).collect();
@@ -164,26 +268,38 @@ impl Kernel {
             }
         }
         let bytes = |(name, text): (String, String)| (name, text.into_bytes());
+        let depth = plan.facts().queue_depth().unwrap_or(1);
+        let loads = self.loads_for(e, &kernel, depth)?;
+        let driver = self.driver_for(e);
+        let made = driver.map(|d| d.script(e, depth)).transpose()?;
+        let made = made.map(|made| format!("{}{made}", loads.script));
+        let made = made.unwrap_or_default();
+        let mut arguments = loads.arguments;
+        let mut disks = Vec::new();
+        if driver.is_none() {
+            arguments.extend(script::arguments(e, plan.facts()));
+            disks = stack.modelled(&self.catalogue)?;
+        }
+        let nr_cpus = self.nr_cpus(e);
         let machine = Machine {
             kernel: &kernel,
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
                 programs,
                 files: files.into_iter().map(bytes).collect(),
-                script: script::script(e, &self.catalogue, &stack, &place)?,
+                modules: loads.files,
+                script: script::script(e, &self.catalogue, &stack, &place, &made)?,
             },
-            arguments: script::arguments(e, plan.facts()),
-            disks: stack.modelled(&self.catalogue)?,
+            arguments,
+            disks,
+            processors: nr_cpus,
+            clock: self.kind.clock,
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;
         let mut outcome = results::read(&ended, &text.jobs, e, &stack, &kernel, sinks)?;
-        outcome.notes.push(format!(
-            "Linux {} ({}) ran in virtual time, on one processor; its driver is virtio_blk",
-            kernel.release, kernel.source
-        ));
-        let depth = plan.facts().queue_depth().unwrap_or(0);
-        if depth > script::DEPTH_MAX {
+        outcome.notes.push(self.how_it_ran(&kernel, nr_cpus));
+        if driver.is_none() && depth > script::DEPTH_MAX {
             outcome.notes.push(format!(
                 "the disk takes {} commands at once, not {depth}: virtio_uml has no more",
                 script::DEPTH_MAX
@@ -199,5 +315,28 @@ impl Kernel {
                 .push(format!("the data on the disk took {mib} MiB of memory"));
         }
         Ok(outcome)
+    }
+
+    /// What a reader of the result should know of the machine.
+    fn how_it_ran(&self, kernel: &Built, nr_cpus: u32) -> String {
+        let Kind { engine, clock, .. } = self.kind;
+        let (release, source) = (&kernel.release, &kernel.source);
+        let processors = match nr_cpus {
+            1 => "one processor".to_owned(),
+            n => format!("{n} processors"),
+        };
+        let how = match (engine, clock) {
+            (Engine::Uml, _) => {
+                format!("ran in virtual time, on {processors}; its driver is virtio_blk")
+            }
+            (Engine::Qemu, Clock::Virtual) => format!(
+                "ran in QEMU, on {processors}, in virtual time: an instruction of any processor \
+                 takes 1 ns"
+            ),
+            (Engine::Qemu, Clock::Real) => format!(
+                "ran in KVM, on {processors}, by the clock of this machine: it does not repeat"
+            ),
+        };
+        format!("Linux {release} ({source}) {how}")
     }
 }

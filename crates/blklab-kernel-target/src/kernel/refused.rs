@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What kernels are not asked to do: nothing of an experiment is left out in silence.
 
+use super::drivers;
+use super::kind::Kind;
 use super::script::PRICES;
+use crate::build::Engine;
+use crate::qemu::PROCESSORS_MAX;
 use blklab_experiment::settings::{Home, Place};
 use blklab_experiment::{Catalogue, Experiment, Workload};
 use blklab_fio::parse::JobFile;
@@ -24,15 +28,22 @@ const LOGS: &[&str] = &[
     "write_hist_log",
 ];
 
-fn not_yet(what: &str, key: &str) -> Error {
-    Error::not_modelled(format!("the target kernel does not take {what} yet")).about(key)
+/// Refuses on behalf of a target.
+struct Refusal(Kind);
+
+impl Refusal {
+    fn not_yet(&self, what: &str, key: &str) -> Error {
+        let name = self.0.name;
+        Error::not_modelled(format!("the target {name} does not take {what} yet")).about(key)
+    }
 }
 
 /// Refuses an experiment that would run otherwise than it says.
 ///
 /// # Errors
 /// The first thing that is refused.
-pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> {
+pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> {
+    let not_yet = |what: &str, key: &str| Refusal(kind).not_yet(what, key);
     match &e.workload {
         Workload::Fio { .. } => {}
         Workload::Processes(_) => return Err(not_yet("explicit processes", "processes")),
@@ -44,6 +55,9 @@ pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> 
             }
         }
         Workload::Trace(_) => return Err(not_yet("recorded traces", "replay")),
+    }
+    if kind.engine == Engine::Qemu {
+        check_machine(kind, e)?;
     }
     super::filesystem::volume(e)?;
     super::groups::check(&e.cgroups)?;
@@ -63,17 +77,13 @@ pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> 
         let is_set = given.is_some() && given != default;
         let name = setting.name();
         let is_followed = match setting.place() {
-            Place::Boot("nr_cpus") => setting.stored(e) == Some(1),
+            Place::Boot("nr_cpus") => kind.engine == Engine::Qemu || given == Some(1),
             Place::Folder(_)
             | Place::Driver { .. }
             | Place::Boot("mem")
             | Place::Device
             | Place::Mount => true,
-            _ => {
-                setting.home == Home::Top
-                    || FOLLOWED.contains(&name)
-                    || PRICES.iter().any(|p| p.settings.contains(&name))
-            }
+            _ => setting.home == Home::Top || kind.engine == Engine::Uml && is_charged(name),
         };
         if is_set && !is_followed {
             return Err(not_yet(name, name));
@@ -82,11 +92,59 @@ pub(super) fn check(e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> 
     Ok(())
 }
 
+/// Whether a setting of the machine is followed where blklab keeps the clock.
+fn is_charged(name: &str) -> bool {
+    FOLLOWED.contains(&name) || PRICES.iter().any(|p| p.settings.contains(&name))
+}
+
+/// Refuses devices and machines that QEMU does not have.
+fn check_machine(kind: Kind, e: &Experiment) -> Result<(), Error> {
+    if !e.kernel_source.is_empty() {
+        let what = "kernel_source, but an image: blklab kernel add FILE keeps one";
+        return Err(
+            Error::not_modelled(format!("the target {} does not take {what}", kind.name))
+                .about("kernel_source"),
+        );
+    }
+    let device = e.device.name.as_str();
+    if !drivers::ALL.contains(&device) {
+        let what = format!(
+            "the target {} has the kernel's own devices, {}, not the model {device}, which the \
+             target kernel has",
+            kind.name,
+            drivers::ALL.join(" and ")
+        );
+        return Err(Error::not_modelled(what).about("device"));
+    }
+    let refusal = Refusal(kind);
+    if e.md.is_some() {
+        return Err(refusal.not_yet("arrays", "md"));
+    }
+    if !e.dm.layers.is_empty() {
+        return Err(refusal.not_yet("device mapper", "dm"));
+    }
+    if e.filesystem.name != "extents" {
+        let what = format!("the filesystem {}", e.filesystem.name);
+        return Err(refusal.not_yet(&what, "filesystem"));
+    }
+    if !e.cgroups.is_empty() {
+        return Err(refusal.not_yet("control groups", "cgroups"));
+    }
+    if e.nr_cpus() > PROCESSORS_MAX {
+        let what = format!(
+            "QEMU has {PROCESSORS_MAX} processors at most, not {}",
+            e.nr_cpus()
+        );
+        return Err(Error::not_modelled(what).about("cpus"));
+    }
+    Ok(())
+}
+
 /// Refuses jobs whose options would come to nothing.
 ///
 /// # Errors
 /// The first of them.
-pub(super) fn check_jobs(jobs: &JobFile) -> Result<(), Error> {
+pub(super) fn check_jobs(kind: Kind, jobs: &JobFile) -> Result<(), Error> {
     for job in &jobs.jobs {
         let log = LOGS
             .iter()
@@ -94,7 +152,7 @@ pub(super) fn check_jobs(jobs: &JobFile) -> Result<(), Error> {
         let iolog = job.settings.write_iolog.as_ref().map(|_| &"write_iolog");
         let replay = job.replay.as_ref().map(|_| &"read_iolog");
         if let Some(option) = log.or(iolog).or(replay) {
-            let error = not_yet(&format!("jobs with {option}"), option);
+            let error = Refusal(kind).not_yet(&format!("jobs with {option}"), option);
             return Err(error.at(job.place_of(&[option])));
         }
     }

@@ -129,7 +129,7 @@ fn settings_of(disk: &Bottom, catalogue: &Catalogue) -> Result<Vec<(String, Stri
         let is_driver = file.contains("/device/");
         (!is_driver).then_some(())?;
         let text = s.written(e)?;
-        if s.name() == "nr_requests" && facts.queue_depth > DEPTH_MAX {
+        if disk.is_modelled && s.name() == "nr_requests" && facts.queue_depth > DEPTH_MAX {
             // It follows the depth, which is not had.
             let number = text.parse().unwrap_or(DEPTH_MAX);
             return Some((file, number.min(DEPTH_MAX).to_string()));
@@ -139,7 +139,7 @@ fn settings_of(disk: &Bottom, catalogue: &Catalogue) -> Result<Vec<(String, Stri
     Ok(all)
 }
 
-/// Everything that the machine does.
+/// Everything that the machine does. `made` makes the disk, where the kernel does that.
 ///
 /// # Errors
 /// If the device is not possible.
@@ -148,6 +148,7 @@ pub(super) fn script(
     catalogue: &Catalogue,
     stack: &Stack,
     place: &Place,
+    made: &str,
 ) -> Result<String, Error> {
     let top = stack.top_path();
     let mut s = String::new();
@@ -155,10 +156,15 @@ pub(super) fn script(
     s.push_str("put() { echo \"$2\" > \"$1\" || echo \"$1 $2\" >> refused; }\n");
     s.push_str("fail() { echo \"$*\" > failed; exit 1; }\n");
     s.push_str(prepare::STEP);
+    s.push_str(made);
     for disk in stack.disks() {
         // Nothing is to be left in a scheduler of what comes before.
         let _ = writeln!(s, "echo none > {}", queue(disk, "scheduler"));
-        for (file, text) in of_device(disk, catalogue)? {
+        let learnt = match disk.is_modelled {
+            true => of_device(disk, catalogue)?,
+            false => Vec::new(),
+        };
+        for (file, text) in learnt {
             let _ = writeln!(s, "put {file} '{text}'");
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The block devices of a machine: disks, and what lies on them.
 
+use super::drivers::Driver;
 use super::{array, dm};
 use crate::disk::{Disk, ENDLESS_SECTORS};
 use crate::failed::failed;
@@ -52,6 +53,9 @@ pub(super) struct Bottom {
     pub(super) sectors: u64,
     /// The experiment as far as this disk is concerned: its device is this one.
     pub(super) e: Experiment,
+    /// Whether it is attached to the machine and behaves like a model, or the kernel makes
+    /// it itself.
+    pub(super) is_modelled: bool,
     /// From which sector on its data are kept; none: nowhere.
     kept_from: Option<u64>,
 }
@@ -70,6 +74,7 @@ impl Bottom {
             },
             sectors: capacity.unwrap_or(ENDLESS_SECTORS),
             e: e.clone(),
+            is_modelled: true,
             kept_from: None,
         })
     }
@@ -141,6 +146,21 @@ impl Stack {
         for disk in stack.disks.iter_mut().take(alike.len()) {
             disk.kept_from = kept_from;
         }
+        Ok(stack)
+    }
+
+    /// The stack of an experiment whose disk the kernel makes itself.
+    ///
+    /// # Errors
+    /// If the device is not possible.
+    pub(super) fn made_by(driver: Driver, e: &Experiment) -> Result<Stack, Error> {
+        let mut stack = Stack::new(e)?;
+        let disk = &mut stack.disks[0];
+        disk.device = BlockDevice {
+            name: driver.disk().to_owned(),
+            dev: driver.dev(),
+        };
+        disk.is_modelled = false;
         Ok(stack)
     }
 

@@ -13,8 +13,8 @@ use blklab_types::{Error, Pid};
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// What blktrace adds to the name of a device: there is one processor.
-const SUFFIX: &str = ".blktrace.0";
+/// What blktrace adds to the name of a device; the number of a processor follows.
+const SUFFIX: &str = ".blktrace.";
 
 /// What a device has next.
 struct Head {
@@ -23,7 +23,7 @@ struct Head {
     text: String,
 }
 
-/// The trace of one device.
+/// The trace of one device, as one processor has it.
 struct Stream {
     reader: BlktraceReader<Box<dyn Read>>,
     head: Option<Head>,
@@ -43,16 +43,21 @@ pub(super) fn send(
     let mut names = BTreeMap::new();
     let mut streams = Vec::new();
     for device in stack.devices() {
-        let Some(file) = ended.file(&format!("{}{SUFFIX}", device.name))? else {
-            return Ok(false);
-        };
-        let name = format!("the kernel's trace of {}", device.name);
-        let mut stream = Stream {
-            reader: BlktraceReader::from_stream(Box::new(file), &name),
-            head: None,
-        };
-        stream.advance(numbers, &mut names, sink)?;
-        streams.push(stream);
+        for cpu in 0.. {
+            let Some(file) = ended.file(&format!("{}{SUFFIX}{cpu}", device.name))? else {
+                if cpu == 0 {
+                    return Ok(false);
+                }
+                break;
+            };
+            let name = format!("the kernel's trace of {}", device.name);
+            let mut stream = Stream {
+                reader: BlktraceReader::from_stream(Box::new(file), &name),
+                head: None,
+            };
+            stream.advance(numbers, &mut names, sink)?;
+            streams.push(stream);
+        }
     }
     while let Some(first) = first_of(&streams) {
         let stream = &mut streams[first];

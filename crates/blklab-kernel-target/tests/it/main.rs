@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A real kernel, where one was built on this machine.
 
-use blklab_kernel_target::{Built, Cache, Disk, Machine, Userland};
+use blklab_kernel_target::{Built, Cache, Clock, Disk, Engine, Machine, Userland};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,6 +14,17 @@ fn kernel() -> Option<Built> {
         blklab_testkit::skipped("no kernel was built on this machine");
     }
     newest
+}
+
+/// An image that is there, if QEMU can run it.
+fn image() -> Option<Built> {
+    let images = Cache::of_user().ok()?.kernels_of(Engine::Qemu);
+    let image = images.into_iter().next_back();
+    if image.is_none() || !blklab_testkit::has_program("qemu-system-x86_64") {
+        blklab_testkit::skipped("no image of a kernel is here, or QEMU is missing");
+        return None;
+    }
+    image
 }
 
 fn disk() -> Disk {
@@ -31,10 +42,16 @@ fn run(kernel: &Built, script: &str, limit: Duration) -> Result<BTreeMap<String,
         userland: Userland {
             programs: Vec::new(),
             files: Vec::new(),
+            modules: Vec::new(),
             script: script.to_owned(),
         },
         arguments: Vec::new(),
-        disks: vec![disk()],
+        disks: match kernel.engine {
+            Engine::Uml => vec![disk()],
+            Engine::Qemu => Vec::new(),
+        },
+        processors: 2,
+        clock: Clock::Virtual,
         time_limit: limit,
     };
     let ended = machine
@@ -93,4 +110,31 @@ fn nothing_of_the_host_can_be_reached() {
     assert!(log.contains("ext4"), "{log}");
     assert!(!log.contains("\thostfs"), "{log}");
     assert!(!log.contains("REACHED") && !log.contains("passwd"), "{log}");
+}
+
+#[test]
+fn an_image_in_qemu_runs_the_same_twice() {
+    let Some(image) = image() else { return };
+    let script = "cat /proc/uptime /proc/interrupts; date; head -c 16 /dev/urandom | od -x\n\
+                  nproc; ls /sys/block";
+    let first = run(&image, script, Duration::from_secs(300)).expect("it runs");
+    let log = String::from_utf8_lossy(&first["log"]).into_owned();
+    assert!(log.contains("\n2\n"), "{log}");
+    assert!(log.contains("Jan  1") && log.contains("2009"), "{log}");
+    let second = run(&image, script, Duration::from_secs(300)).expect("it runs");
+    assert_eq!(first, second);
+}
+
+#[test]
+fn an_image_that_dies_in_qemu_or_hangs_is_ended() {
+    let Some(image) = image() else { return };
+    let script = "echo 1 > /proc/sys/kernel/sysrq\necho c > /proc/sysrq-trigger";
+    let error = run(&image, script, Duration::from_secs(300)).expect_err("it dies");
+    assert!(
+        error.contains("the kernel has died; its last words: "),
+        "{error}"
+    );
+    let hangs = run(&image, "while :; do :; done", Duration::from_secs(2));
+    let error = hangs.expect_err("it does not end");
+    assert!(error.contains("has not ended within 2 s"), "{error}");
 }
