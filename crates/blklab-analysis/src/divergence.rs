@@ -88,6 +88,9 @@ pub enum Kind {
     NoRequest(usize),
     /// A request is still in its task's plug, or on its way into the scheduler, on this side.
     Plugged(usize),
+    /// A bio was refused with EAGAIN on this side alone, since its process does not wait: a
+    /// worker of io_uring brings it again.
+    Again(usize),
     /// Both schedulers had both requests and chose otherwise.
     Chosen,
 }
@@ -105,6 +108,7 @@ impl Kind {
             Kind::Starts(side) => format!("process starts later in {}", names[side]),
             Kind::NoRequest(side) => format!("no request free in {}", names[side]),
             Kind::Plugged(side) => format!("not in the scheduler yet in {}", names[side]),
+            Kind::Again(side) => format!("io_uring worker in {} only", names[side]),
             Kind::Chosen => "the scheduler chooses another request".to_owned(),
         }
     }
@@ -128,6 +132,8 @@ impl Kind {
             Kind::NoRequest(_) => "no-request-second",
             Kind::Plugged(0) => "plugged-first",
             Kind::Plugged(_) => "plugged-second",
+            Kind::Again(0) => "again-first",
+            Kind::Again(_) => "again-second",
             Kind::Chosen => "chosen",
         }
     }
@@ -287,6 +293,12 @@ fn reason(
 ) -> (Kind, String) {
     if let Some(found) = lengths(names, streams, here) {
         return found;
+    }
+    let again = [0, 1].map(|i| streams[i].is_refused_before(here[i].time));
+    if again[0] != again[1] {
+        let side = usize::from(again[1]);
+        let why = format!("{} refused bios with EAGAIN before", names[side]);
+        return (Kind::Again(side), why);
     }
     // Where the request of one side is in the other's order.
     let places = [0, 1].map(|i| {

@@ -372,6 +372,10 @@ pub(crate) struct ConformArgs {
     /// random ones, or those of the paths
     #[arg(long, value_name = "TARGET", value_enum, conflicts_with_all = ["findings", "seeds", "cpu_cost", "results"])]
     pub(crate) against: Option<Against>,
+    /// Of measured fio jobs: what runs them, sim or kernel; what it does not take is not
+    /// run, and named [default: sim]
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["findings", "against", "cpu_cost"])]
+    pub(crate) target: Option<CaseTarget>,
     /// Of random experiments: so many for each kernel
     #[arg(long, value_name = "N", default_value_t = 50, requires = "against", conflicts_with = "paths", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) count: u64,
@@ -433,6 +437,15 @@ pub(crate) struct ConformArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Against {
     /// Real kernels in virtual time
+    Kernel,
+}
+
+/// What runs measured cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CaseTarget {
+    /// The models
+    Sim,
+    /// A real kernel in virtual time
     Kernel,
 }
 

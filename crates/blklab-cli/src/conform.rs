@@ -7,7 +7,7 @@ mod fio;
 mod machines;
 
 use crate::Outcome;
-use crate::args::{ConformArgs, ConformFormat};
+use crate::args::{CaseTarget, ConformArgs, ConformFormat};
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
@@ -31,6 +31,14 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     let (disks, cases): (Vec<_>, Vec<_>) = found.into_iter().partition(|path| is_disk(path));
     let results = a.results.as_deref();
     let (of_fio, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(|c| is_fio(c, results));
+    if a.target == Some(CaseTarget::Kernel)
+        && let Some(other) = cases.iter().chain(&disks).chain(&machines).next()
+    {
+        bail!(
+            "{}: a real kernel runs measured fio jobs; this is none",
+            other.display()
+        );
+    }
     let machines = machines::cases(&machines)?;
     let (machines, of_fio) = chosen(&a.cases, machines, of_fio)?;
     let machines = machines::run(a, &machines)?;

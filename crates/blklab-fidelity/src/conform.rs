@@ -16,6 +16,7 @@ mod table;
 pub use disks::{DiskReport, run_disk};
 pub use fio::{
     Decisions, FioBetween, FioFigure, FioReport, FioSummary, Variation, is_fio, run_fio_case,
+    run_fio_case_on_kernel,
 };
 pub use machine::{Figure, MachineCase, MachineReport, is_machine, machine_cases};
 

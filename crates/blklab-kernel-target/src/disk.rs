@@ -5,7 +5,7 @@ use crate::guest::Memory;
 use crate::request::{Ask, Description, Request, Status, name_bytes};
 use crate::store::Store;
 use blklab_device::{CmdId, Command, Device, DeviceCx, DeviceLimits, Done};
-use blklab_types::{BioFlags, Error, Op, Slab, Time};
+use blklab_types::{BioFlags, Error, Op, Slab, Span, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -30,6 +30,10 @@ const MARK_SECTORS: u64 = 8;
 #[derive(Debug, Default)]
 struct Marks(Option<Mark>);
 
+/// How long after the begin of a load its first command comes where the models run it: the
+/// processor time of an I/O, if nobody says otherwise. Then a platter stands alike on both.
+const FIRST_COMMAND: Span = Span::from_us(1);
+
 /// A disk of a kernel.
 pub struct Disk {
     /// Its name, which the kernel shows as its serial number.
@@ -40,6 +44,8 @@ pub struct Disk {
     description: Description,
     /// Whether the model says when commands end; else all end at once.
     is_timed: bool,
+    /// When the model's clock begins: a little before its first command.
+    origin: Option<Time>,
     /// What a write to a place of its own says, and what was said last.
     marks: Option<Marks>,
     /// Wake-ups that the model asked for: time, order, token.
@@ -140,6 +146,7 @@ impl Disk {
             store,
             description,
             is_timed: true,
+            origin: None,
             marks: None,
             wakes: BinaryHeap::new(),
             wakes_asked: 0,
@@ -229,6 +236,8 @@ impl Disk {
             self.end(now, r, Status::Ok);
             return Ok(());
         }
+        let first = Time(now.0.saturating_sub(FIRST_COMMAND.ns()));
+        self.origin.get_or_insert(first);
         let id = self.in_flight.insert(Some(r));
         let command = Command { id, ..command };
         self.call(now, |model, cx| model.submit(cx, &command));
@@ -265,13 +274,15 @@ impl Disk {
         let Some(model) = &mut self.model else {
             return;
         };
+        let origin = self.origin.unwrap_or(Time::ZERO);
         let mut cx = DeviceCx {
-            now,
+            now: Time(now.0.saturating_sub(origin.0)),
             wakes: &mut self.scratch_wakes,
             done: &mut self.scratch_done,
         };
         f(model.as_mut(), &mut cx);
         for (time, token) in self.scratch_wakes.drain(..) {
+            let time = Time(time.0.saturating_add(origin.0));
             self.wakes.push(Reverse((time, self.wakes_asked, token)));
             self.wakes_asked += 1;
         }

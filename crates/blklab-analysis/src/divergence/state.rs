@@ -2,7 +2,7 @@
 //! What a request of a stream is doing at a time.
 
 use super::{TIE_NS, overlaps};
-use blklab_trace::{Action, Event};
+use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,9 @@ pub(super) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     pub(super) fn new(events: &'a [Event], dev: Dev, start: Time) -> Stream<'a> {
-        let events: Vec<&Event> = events.iter().filter(|e| e.dev == dev).collect();
+        // Commands passed through are no requests of anybody's bios.
+        let own = |e: &&Event| e.dev == dev && !e.rwbs.has(Rwbs::PC);
+        let events: Vec<&Event> = events.iter().filter(own).collect();
         let issued = |(i, e): (usize, &&Event)| (e.action == Action::Issue).then_some(i);
         Stream {
             places: events.iter().enumerate().filter_map(issued).collect(),
@@ -146,6 +148,14 @@ impl<'a> Stream<'a> {
             }
         }
         last
+    }
+
+    /// Whether a bio was refused before a time, since its process does not wait.
+    pub(super) fn is_refused_before(&self, time: Time) -> bool {
+        /// `EAGAIN`.
+        const AGAIN: u16 = 11;
+        let mut before = self.events.iter().take_while(|e| e.time <= time);
+        before.any(|e| e.action == Action::Complete && e.error == AGAIN)
     }
 
     /// How many bios were merged into a request that is dispatched.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measured fio jobs under `blklab conform`.
 
-use crate::args::ConformArgs;
+use crate::args::{CaseTarget, ConformArgs};
 use crate::interrupt::Interrupt;
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::Result;
 use blklab_fidelity::conform::{
-    Decisions, FioBetween, FioFigure, FioReport, FioSummary, run_fio_case,
+    Decisions, FioBetween, FioFigure, FioReport, FioSummary, run_fio_case, run_fio_case_on_kernel,
 };
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,7 +26,13 @@ pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> 
     let interrupt = Interrupt::watch();
     let progress = Progress::new(cases.len());
     let reports = blklab::parallel::map(cases, blklab::parallel::cores(), |case| {
-        let report = run_fio_case(case, a.results.as_deref(), a.cpu_cost, &interrupt.stop);
+        let results = a.results.as_deref();
+        let report = match a.target {
+            Some(CaseTarget::Kernel) => run_fio_case_on_kernel(case, results, &interrupt.stop),
+            Some(CaseTarget::Sim) | None => {
+                run_fio_case(case, results, a.cpu_cost, &interrupt.stop)
+            }
+        };
         progress.step();
         report
     });

@@ -14,15 +14,17 @@
 mod between;
 mod decisions;
 mod measured;
+mod on_kernel;
 
 pub use between::FioBetween;
 pub use decisions::Decisions;
 pub use measured::Variation;
+pub use on_kernel::run_fio_case_on_kernel;
 
 use super::measured_on::LINUX_6_1;
 use blklab::analysis::Spread;
 use blklab::metric::{self, Numbers};
-use blklab::run::{Collect, RunOptions, run};
+use blklab::run::{Collect, RunOptions, RunOutput, run};
 use blklab::targets::{Planner, Sim};
 use blklab_experiment::Experiment;
 use blklab_fiostat::Ddir;
@@ -299,6 +301,17 @@ fn outcome(
     if output.interrupted {
         return Err(Error::new(format!("{}: interrupted", e.id)));
     }
+    figures(e, &output, measured, variation, report)
+}
+
+/// Compares the figures of a run with the measured ones.
+fn figures(
+    e: &Experiment,
+    output: &RunOutput,
+    measured: &[measured::Job],
+    variation: &Variation,
+    report: &mut FioReport,
+) -> Result<(), Error> {
     let names = |mut all: Vec<&str>| {
         all.dedup();
         all.join(", ")

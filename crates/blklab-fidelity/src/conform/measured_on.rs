@@ -113,6 +113,28 @@ impl FioMachine {
         measured.expect("the file has a release").1
     }
 
+    /// Gives an experiment that a real kernel runs the prices of the machine, as far as the
+    /// kernel takes them: what fio and its system calls take is the price of an I/O.
+    pub(super) fn give_kernel(&self, e: &mut Experiment) {
+        let release = self.of_release(e.kernel);
+        let vm = &mut e.vm;
+        vm.cpus.get_or_insert(self.cpus);
+        vm.io_cost_ns
+            .get_or_insert(self.io_cost_ns + self.call_cost_ns);
+        vm.switch_cost_ns.get_or_insert(release.switch_cost_ns);
+        vm.interrupt_cost_ns
+            .get_or_insert(release.interrupt_cost_ns);
+        vm.wake_cost_ns.get_or_insert(release.wake_cost_ns);
+        vm.worker_cost_ns.get_or_insert(release.worker_cost_ns);
+        if let Some(cost) = release.insert_cost_ns.get(&e.scheduler) {
+            vm.insert_cost_ns.get_or_insert(*cost);
+        }
+        if let Some(cost) = release.dispatch_cost_ns.get(&e.scheduler) {
+            vm.dispatch_cost_ns.get_or_insert(*cost);
+        }
+        vm.processor_time.get_or_insert(self.processor_time);
+    }
+
     /// Gives an experiment what the machine was like, unless it says otherwise.
     pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
         let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;

@@ -159,6 +159,9 @@ impl Pair {
             ..e.clone()
         };
         let mut sim = with("sim");
+        // Where it pays for its looks it makes them when fio does.
+        sim.vm.look_cost_ns.get_or_insert(1);
+        sim.vm.start_look_cost_ns.get_or_insert(1);
         if self.planner.survey(&sim).is_err() {
             // A kernel that the models do not know is compared with the newest they do.
             sim.kernel = sim.kernel.min(KernelVersion::NEWEST);

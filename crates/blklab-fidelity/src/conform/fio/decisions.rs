@@ -81,6 +81,25 @@ pub(super) fn compare(e: &Experiment, jobs: &[Job], trace: &Path) -> Result<Deci
     Ok(decisions)
 }
 
+/// Compares a recorded trace with what another machine dispatched by itself.
+pub(super) fn beside(
+    trace: &Path,
+    with_scheduler: bool,
+    mut dispatched: Vec<Dispatched>,
+) -> Result<Decisions, Error> {
+    let (recording, damage) = read(trace, with_scheduler)?;
+    let beginning = is_text(trace);
+    if beginning {
+        // What follows the last recorded event was cut off.
+        dispatched.truncate(recording.dispatches.len());
+    }
+    Ok(Decisions {
+        beginning,
+        damage,
+        ..of_orders(&recording.dispatches, &dispatched)
+    })
+}
+
 fn is_text(trace: &Path) -> bool {
     trace.extension().is_some_and(|e| e == "txt")
 }
