@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is refused, and what a reader of a result is told.
 
-use crate::choose::DEFAULT_KERNEL;
 use crate::settings;
 use crate::{Absent, Catalogue, Experiment, Workload};
-use blklab_kernel::{Evidence, Tunables};
+use blklab_kernel::{Evidence, KernelVersion, Tunables};
 use blklab_types::Error;
 use blklab_types::shown;
 use blklab_workload::Process;
@@ -109,8 +108,9 @@ impl Experiment {
         }
         if !self.kernel.is_modelled() {
             return Err(Error::not_modelled(format!(
-                "kernel {} is not modelled; 2.6.16 to {DEFAULT_KERNEL} are",
-                self.kernel
+                "kernel {} is not modelled; 2.6.16 to {} are",
+                self.kernel,
+                KernelVersion::NEWEST
             ))
             .about("kernel"));
         }

@@ -13,8 +13,8 @@ use blklab_types::{Error, no_such};
 use blklab_workload::scenario::{self, Scenario};
 use std::path::Path;
 
-/// The newest release that is modelled.
-pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::NEWEST;
+/// The newest long-term release that is modelled.
+pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(6, 18);
 
 /// The kernel of measured cases (files with `seconds` or `trace`) that name
 /// none: Linux 6.1 of Debian 12.
@@ -22,7 +22,7 @@ pub(crate) const MEASURED_KERNEL: KernelVersion = KernelVersion::new(6, 1);
 
 impl Experiment {
     /// An experiment with defaults for everything but the workload: the newest
-    /// kernel with its default scheduler, a 7200 rpm SATA disk.
+    /// long-term kernel with its default scheduler, a 7200 rpm SATA disk.
     pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
             file: String::new(),

@@ -149,16 +149,16 @@ impl Experiment {
         }
     }
 
-    /// Largest readahead window: of the queue, but a RAID 0 reads at least two
-    /// stripes (`raid0_run`, drivers/md/raid0.c, 2.6.28) unless told otherwise.
-    pub fn read_ahead_bytes(&self) -> u64 {
-        const DEFAULT_BYTES: u64 = 128 << 10;
+    /// Largest readahead window of a disk whose queue has one of so many bytes unless
+    /// told otherwise. A RAID 0 reads at least two stripes (`raid0_run`,
+    /// drivers/md/raid0.c, 2.6.28).
+    pub fn read_ahead_bytes(&self, of_queue: u64) -> u64 {
         match (self.queue.read_ahead_kb, &self.md) {
             (Some(kb), _) => u64::from(kb) << 10,
-            (None, None) => DEFAULT_BYTES,
+            (None, None) => of_queue,
             (None, Some(md)) => {
                 let chunk_bytes = u64::from(md.chunk_kb().unwrap_or(0)) << 10;
-                DEFAULT_BYTES.max(2 * u64::from(md.members) * chunk_bytes)
+                of_queue.max(2 * u64::from(md.members) * chunk_bytes)
             }
         }
     }

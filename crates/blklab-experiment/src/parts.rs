@@ -107,6 +107,8 @@ pub struct QueueFacts {
     pub bio_max_sectors: u32,
     /// `queue/discard_max_bytes`; 0: there are no discards.
     pub discard_max_bytes: u64,
+    /// Largest read-ahead window of the device that tasks use.
+    pub read_ahead_bytes: u64,
 }
 
 /// What an experiment comes to with the models that it chose, as far as a reader of its

@@ -3,7 +3,7 @@
 
 use crate::choose::{DEFAULT_KERNEL, MEASURED_KERNEL};
 use crate::input::ReadFile;
-use crate::settings::{Home, Setting};
+use crate::settings::{self, Home, Setting};
 use crate::{
     Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Published, TraceSpec, Variant,
     Workload,
@@ -201,10 +201,22 @@ impl RawExperiment {
         }
     }
 
-    /// The scheduler's tunables: `[tunables]`, then `[iosched]`.
-    fn tunables(&self) -> Result<Vec<(String, i64)>, Error> {
+    /// The tunables that the file has among the files of the queue, as newer kernels do.
+    fn tunables_of_queue(&mut self) -> Table {
+        let all = std::mem::take(&mut self.queue).into_iter();
+        let (tunables, files) = all.partition(|(name, _)| settings::is_tunable_of_queue(name));
+        self.queue = files;
+        tunables
+    }
+
+    /// The scheduler's tunables: `[tunables]`, then `[iosched]`, then those in `[queue]`.
+    fn tunables(&self, in_queue: &Table) -> Result<Vec<(String, i64)>, Error> {
         let mut all: Vec<(String, i64)> = Vec::new();
-        for (table, values) in [("tunables", &self.tunables), ("iosched", &self.iosched)] {
+        for (table, values) in [
+            ("tunables", &self.tunables),
+            ("iosched", &self.iosched),
+            ("queue", in_queue),
+        ] {
             for (key, value) in values {
                 let place = format!("{table}.{key}");
                 let value = value.whole().ok_or_else(|| {
@@ -216,7 +228,9 @@ impl RawExperiment {
                     Error::new(what).about(place.as_str())
                 })?;
                 if all.iter().any(|(k, _)| k == key) {
-                    let what = format!("{key} is given twice: in [tunables] and in [iosched]");
+                    let is_first = self.tunables.contains_key(key);
+                    let first = if is_first { "tunables" } else { "iosched" };
+                    let what = format!("{key} is given twice: in [{first}] and in [{table}]");
                     return Err(Error::new(what).about(place));
                 }
                 all.push((key.clone(), value));
@@ -273,9 +287,10 @@ impl RawExperiment {
     ) -> Result<Experiment, Error> {
         self.check_workloads()?;
         let scheduler = self.scheduler()?;
+        let in_queue = self.tunables_of_queue();
         check_names(Home::Queue, "key", &self.queue)?;
         check_names(Home::Machine, "setting", &self.vm)?;
-        let tunables = self.tunables()?;
+        let tunables = self.tunables(&in_queue)?;
         let filesystem = self.filesystem(catalogue)?;
         let is_measured = self.is_measured();
         let scenario = self

@@ -82,7 +82,7 @@ impl KernelVersion {
     pub const FOREVER: KernelVersion = KernelVersion::new(u16::MAX, 0);
 
     /// The newest release that the models know.
-    pub const NEWEST: KernelVersion = KernelVersion::new(6, 18);
+    pub const NEWEST: KernelVersion = KernelVersion::new(7, 3);
 
     const fn of_numbers(numbers: [u16; 4]) -> KernelVersion {
         KernelVersion {
@@ -291,7 +291,7 @@ pub fn releases() -> impl Iterator<Item = KernelVersion> {
     let series = |(major, last)| (0..=last).map(move |minor| KernelVersion::new(major, minor));
     let old = (16..=39).map(KernelVersion::v2_6);
     let newest = KernelVersion::NEWEST;
-    let ended = [(3, 19), (4, 20), (5, 19)];
+    let ended = [(3, 19), (4, 20), (5, 19), (6, 19)];
     let [major, minor, ..] = newest.numbers();
     let numbered = ended.into_iter().chain([(major, minor)]);
     old.chain(numbered.flat_map(series))
@@ -364,7 +364,11 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         version: KernelVersion::new(6, 18),
-        summary: "the newest; requests of up to 4 MiB, large folios on ext4",
+        summary: "requests of up to 4 MiB, large folios on ext4, long read-ahead where disks seek",
+    },
+    Preset {
+        version: KernelVersion::new(7, 3),
+        summary: "the newest; single bios are not plugged, async_depth is the queue's (7.3.4)",
     },
 ];
 
@@ -377,7 +381,7 @@ mod tests {
         let all: Vec<KernelVersion> = releases().collect();
         assert!(all.is_sorted());
         let ends = |v: &[KernelVersion]| (v[0].to_string(), v[v.len() - 1].to_string());
-        assert_eq!(ends(&all), ("2.6.16".to_owned(), "6.18".to_owned()));
+        assert_eq!(ends(&all), ("2.6.16".to_owned(), "7.3".to_owned()));
         let old: Vec<KernelVersion> = single_queue_releases().collect();
         assert_eq!(ends(&old), ("2.6.16".to_owned(), "4.20".to_owned()));
         assert_eq!(all.len() - old.len(), 20 + 19);

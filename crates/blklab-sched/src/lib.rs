@@ -6,6 +6,7 @@
 //! [`Schedulers::with`] instead.
 
 pub mod anticipatory;
+mod async_depth;
 pub mod bfq;
 mod bound;
 pub mod cfq;

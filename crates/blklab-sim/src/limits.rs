@@ -6,6 +6,7 @@ use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
 use blklab_experiment::{Experiment, MdSpec, QueueFacts};
+use blklab_kernel::default_scheduler;
 use blklab_types::{DiscardLimits, Error, ErrorKind, SECTOR_BYTES};
 
 /// What is wrong with a device, at its key or in its file.
@@ -126,6 +127,25 @@ pub fn queue_limits(e: &Experiment) -> Result<QueueLimits, Error> {
     })
 }
 
+/// Read-ahead of a queue that was told nothing (`VM_READAHEAD_PAGES`).
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+
+/// Largest read-ahead window of the queue unless told otherwise. What is written to
+/// `max_sectors_kb` later does not make it smaller (`blk_apply_bdi_limits` of
+/// block/blk-settings.c).
+fn read_ahead_bytes(e: &Experiment, of_device: &DeviceLimits, limits: &QueueLimits) -> u64 {
+    if e.kernel.has_single_queue() || !limits.rotational {
+        return READ_AHEAD_BYTES;
+    }
+    let features = mq::Features::of(e.kernel);
+    if !features.long_read_ahead {
+        return READ_AHEAD_BYTES;
+    }
+    let registered = of_device.max_sectors.unwrap_or(features.max_sectors);
+    let largest = u64::from(registered.max(limits.max_sectors)) * SECTOR_BYTES;
+    READ_AHEAD_BYTES.max(2 * largest)
+}
+
 /// Limits of a single queue and its driver, before patches.
 fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, Error> {
     let default = sq::Limits::new(e.hz);
@@ -151,6 +171,13 @@ pub(crate) fn sq_limits(e: &Experiment) -> Result<sq::Limits, Error> {
     Ok(limits)
 }
 
+/// Whether the queue has a scheduler unless told otherwise. `null_blk` wants none
+/// (`BLK_MQ_F_NO_SCHED_BY_DEFAULT`).
+fn is_scheduled_by_default(e: &Experiment, of_device: &DeviceLimits) -> bool {
+    of_device.driver != Driver::NullBlk
+        && default_scheduler(e.kernel, of_device.hw_queues) != "none"
+}
+
 /// Limits of a multi-queue device and its driver.
 ///
 /// # Errors
@@ -167,6 +194,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
         tick_phase: of_device.tick_phase,
         refusal: drivers::Features::of(e.kernel).refusal(of_device.driver),
         nr_requests: e.queue.nr_requests,
+        scheduled_by_default: is_scheduled_by_default(e, &of_device),
         nr_hw_queues,
         nr_cpus: nr_hw_queues,
         wbt_lat_us: e.queue.wbt_lat_usec.map(u64::from),
@@ -189,6 +217,7 @@ pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, Error> {
         Some(_) => limits.max_sectors.min(ARRAY_MAX_SECTORS),
         None => limits.max_sectors,
     };
+    let read_ahead = read_ahead_bytes(e, &of_device(e)?, &limits);
     Ok(QueueFacts {
         nr_requests,
         max_sectors: limits.max_sectors,
@@ -201,6 +230,7 @@ pub(crate) fn queue_facts(e: &Experiment) -> Result<QueueFacts, Error> {
         discard_max_bytes: limits
             .discard
             .map_or(0, |discard| u64::from(discard.max_sectors) * SECTOR_BYTES),
+        read_ahead_bytes: e.read_ahead_bytes(read_ahead),
     })
 }
 

@@ -257,7 +257,7 @@ pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Erro
         ("queue/nr_requests", queue.nr_requests.to_string()),
         (
             "queue/read_ahead_kb",
-            (e.read_ahead_bytes() >> 10).to_string(),
+            (queue.read_ahead_bytes >> 10).to_string(),
         ),
         ("device/queue_depth", queue.queue_depth.to_string()),
     ] {

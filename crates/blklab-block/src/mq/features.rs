@@ -43,7 +43,7 @@ blklab_kernel::features! {
         pub limited_plug: bool = true,
         /// Requests of a plug are allocated together.
         pub batch_allocation: bool = false,
-        /// Every bio passes through a plug.
+        /// Every bio passes through a plug (6.12 to 7.1).
         pub implicit_plug: bool = false,
         /// The dispatch loop stops at the first request without a driver tag.
         pub loop_stops_without_tag: bool = false,
@@ -63,6 +63,8 @@ blklab_kernel::features! {
         /// Largest request unless the device takes less or was told otherwise, in
         /// sectors.
         pub max_sectors: u32 = 2560,
+        /// Read-ahead of a device that seeks is twice its largest request.
+        pub long_read_ahead: bool = false,
         /// A requeued request goes behind those that were requeued before.
         pub requeue_at_tail: bool = false,
         /// `io.max` counts the remainder of a split bio as another I/O.
@@ -75,7 +77,7 @@ blklab_kernel::features! {
     }
 
     /// What changed, release by release: one entry for each release at which
-    /// [`Features::of`] differs from the one before. Read were 5.10, 6.1 and 6.12;
+    /// [`Features::of`] differs from the one before. Read were 5.10, 6.1, 6.12 and 7.3;
     /// where a change between them came is taken from the history of the files as
     /// far as it is known.
     pub const CHANGES = {
@@ -116,10 +118,15 @@ blklab_kernel::features! {
             throttle_waits_for_one_io: true,
             throttle_lends_to_meta: true,
         }
-        "6.17": "requests of up to 4 MiB instead of 1280 KiB; schedulers are told of the new nr_requests, not of the one before",
+        "6.17": "requests of up to 4 MiB instead of 1280 KiB; read-ahead of devices that seek is twice their largest request; schedulers are told of the new nr_requests, not of the one before",
             "block/blk-settings.c, block/blk-mq.c" => {
             tells_depth_too_early: false,
             max_sectors: 8192,
+            long_read_ahead: true,
+        }
+        "7.2": "a bio outside of a task's plug is not plugged (7.1.13 plugs it, 7.2.12 does not)",
+            "block/blk-core.c" => {
+            implicit_plug: false,
         }
     };
 }

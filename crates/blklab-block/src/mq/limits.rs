@@ -26,6 +26,8 @@ pub struct Limits {
     pub refusal: Refusal,
     /// `queue/nr_requests` if written: scheduler tags of a hardware queue.
     pub nr_requests: Option<u32>,
+    /// The queue has a scheduler unless told otherwise.
+    pub scheduled_by_default: bool,
     /// Hardware queues.
     pub nr_hw_queues: u16,
     /// CPUs: software queues.
@@ -75,6 +77,7 @@ impl Default for Limits {
             tick_phase: Span::ZERO,
             refusal: Refusal::default(),
             nr_requests: None,
+            scheduled_by_default: true,
             nr_hw_queues: 1,
             nr_cpus: 1,
             chunk_sectors: 0,

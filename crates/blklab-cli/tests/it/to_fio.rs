@@ -132,7 +132,7 @@ fn logs_repeat_every_bio() {
     let done = folder.run(&args);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     // Who names no machine gets one with a device like the recorded one.
-    let assumed = "the kernel is taken to be 6.18: the newest there is";
+    let assumed = "the kernel is taken to be 6.18: the newest long-term one";
     assert!(done.stdout.contains(assumed), "{}", done.stdout);
     // On the disk of the run itself.
     let disk = [

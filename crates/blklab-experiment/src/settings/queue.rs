@@ -118,8 +118,13 @@ settings! {
 
     /// largest readahead window
     read_ahead_kb: u32 = setting(Unit::KiB, 128, (0, 65_536))
-        .effective(|e, _| i64::try_from(e.read_ahead_bytes() >> 10).ok())
-        .manual("largest read-ahead window, KiB", "128; of RAID 0 at least two stripes");
+        .effective(|e, catalogue| {
+            let facts = e.queue_facts(catalogue).ok()?;
+            i64::try_from(facts.read_ahead_bytes >> 10).ok()
+        })
+        .manual("largest read-ahead window, KiB",
+             "128; of RAID 0 at least two stripes; from 6.17 on twice the largest request of the \
+              device where it seeks");
 
     /// largest discard; 0: none
     discard_max_bytes: u64 = setting(Unit::Bytes, 0, (0, u32::MAX as i64 * 512))

@@ -4,8 +4,18 @@
 
 use super::{Form, Home, Place, Setting};
 use crate::Experiment;
+use blklab_kernel::KernelVersion;
 
 const QUEUE: Place = Place::Folder("/sys/block/{disk}/queue");
+
+/// Tunables of schedulers that are files of the queue, each from its release on; before,
+/// those of the scheduler.
+const OF_QUEUE: &[(&str, KernelVersion)] = &[("async_depth", KernelVersion::new(7, 0))];
+
+/// Whether a file of the queue is a tunable of its scheduler.
+pub(crate) fn is_tunable_of_queue(name: &str) -> bool {
+    OF_QUEUE.iter().any(|(tunable, _)| *tunable == name)
+}
 
 impl Setting {
     /// The kernel takes it elsewhere than its home says.
@@ -30,10 +40,22 @@ impl Setting {
         })
     }
 
+    /// Where a release takes it.
+    fn place_in(&self, kernel: KernelVersion) -> Place {
+        let name = self.name();
+        let moved = |(tunable, since): &(&str, KernelVersion)| {
+            self.home == Home::Scheduler && *tunable == name && kernel.is_from(*since)
+        };
+        if OF_QUEUE.iter().any(moved) {
+            return QUEUE;
+        }
+        self.place()
+    }
+
     /// The file that a running kernel takes it from; none if it is no file. `disk` is the
     /// disk's name (`sda`), `cgroup` the path of the group below the root.
-    pub fn file(&self, disk: &str, cgroup: &str) -> Option<String> {
-        let path = match self.place() {
+    pub fn file(&self, kernel: KernelVersion, disk: &str, cgroup: &str) -> Option<String> {
+        let path = match self.place_in(kernel) {
             Place::Folder(folder) => format!("{folder}/{}", self.name()),
             Place::Driver { file, .. } => file.to_owned(),
             _ => return None,
@@ -59,10 +81,12 @@ impl Setting {
 mod tests {
     use super::super::{all, cgroup_files, find};
     use super::*;
+    use blklab_kernel::{Tunable, Unit};
 
     #[test]
     fn settings_of_the_kernel_have_their_files() {
-        let file = |name: &str| find(name).and_then(|s| s.file("sdb", ""));
+        let kernel = KernelVersion::NEWEST;
+        let file = |name: &str| find(name).and_then(|s| s.file(kernel, "sdb", ""));
         let expected = [
             ("nr_requests", Some("/sys/block/sdb/queue/nr_requests")),
             (
@@ -80,9 +104,32 @@ mod tests {
         for (name, path) in expected {
             assert_eq!(file(name).as_deref(), path, "{name}");
         }
-        let of_groups: Vec<_> = cgroup_files().filter_map(|s| s.file("", "a/b")).collect();
+        let of_groups: Vec<_> = cgroup_files()
+            .filter_map(|s| s.file(kernel, "", "a/b"))
+            .collect();
         assert_eq!(of_groups[0], "/sys/fs/cgroup/a/b/io.max");
         assert_eq!(of_groups[2], "/sys/fs/cgroup/blkio/a/b/blkio.weight");
+    }
+
+    #[test]
+    fn a_tunable_has_its_file_by_release() {
+        const TABLE: &[Tunable] = &[Tunable {
+            name: "async_depth",
+            unit: Unit::Count,
+            default: 1,
+            range: (1, 8),
+            since: KernelVersion::new(5, 14),
+            until: KernelVersion::FOREVER,
+            help: "",
+        }];
+        let rows = Setting::tunables("mq-deadline", TABLE);
+        for (kernel, file) in [
+            ("6.19", "/sys/block/sda/queue/iosched/async_depth"),
+            ("7.0", "/sys/block/sda/queue/async_depth"),
+        ] {
+            let kernel = KernelVersion::row(kernel);
+            assert_eq!(rows[0].file(kernel, "sda", "").as_deref(), Some(file));
+        }
     }
 
     #[test]

@@ -40,7 +40,6 @@ pub(super) struct FioMachine {
     start_look_cost_ns: u32,
     reap_cost_ns: u32,
     page_cost_reading_ns: u32,
-    page_cost_writing_ns: u32,
     null_blk_tick_phase_ns: u32,
     job_start_ns: u32,
     io_u_setup_ns: u32,
@@ -71,6 +70,7 @@ struct Release {
     switch_cost_ns: u32,
     worker_cost_ns: u32,
     first_call_ns: u32,
+    page_cost_writing_ns: u32,
     /// By scheduler.
     insert_cost_ns: BTreeMap<String, u32>,
     dispatch_cost_ns: BTreeMap<String, u32>,
@@ -112,13 +112,13 @@ impl FioMachine {
     /// Gives an experiment what the machine was like, unless it says otherwise.
     pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
         let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
+        let release = self.of_release(e.kernel);
         let page_cost_ns = if jobs.iter().any(writes) {
-            self.page_cost_writing_ns
+            release.page_cost_writing_ns
         } else {
             self.page_cost_reading_ns
         };
         let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
-        let release = self.of_release(e.kernel);
         let vm = &mut e.vm;
         vm.cpus.get_or_insert(self.cpus);
         vm.io_cost_ns.get_or_insert(self.io_cost_ns);

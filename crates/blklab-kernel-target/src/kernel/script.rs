@@ -87,14 +87,14 @@ fn settings(
         (queue("max_sectors_kb"), (facts.max_sectors / 2).to_string()),
         (
             queue("read_ahead_kb"),
-            (e.read_ahead_bytes() >> 10).to_string(),
+            (facts.read_ahead_bytes >> 10).to_string(),
         ),
         (queue("scheduler"), e.scheduler.clone()),
     ];
     let rows = e.settings(catalogue);
     let told = rows.iter().filter(|s| s.home != Home::Cgroup);
     all.extend(told.filter_map(|s| {
-        let file = s.file(disk, "")?;
+        let file = s.file(e.kernel, disk, "")?;
         // The depth of the disk is a parameter of its driver.
         let is_driver = file.contains("/device/");
         (!is_driver).then_some(())?;

@@ -5,6 +5,7 @@
 use super::Bfq;
 use super::entity::{Ent, Entity};
 use super::prio::LEVELS;
+use crate::async_depth;
 use crate::queue_id::QueueId;
 use blklab_block::Cx;
 use blklab_block::mq::Core;
@@ -16,6 +17,14 @@ pub(super) fn depths(whole: u32) -> [[u32; 2]; 2] {
     [
         [(whole / 2).max(1), (whole * 3 / 4).max(1)],
         [(whole * 3 / 16).max(1), (whole * 6 / 16).max(1)],
+    ]
+}
+
+/// The same of `queue/async_depth` (`bfq_depth_updated`).
+fn depths_of_queue(async_depth: u32) -> [[u32; 2]; 2] {
+    [
+        [(async_depth * 2 / 3).max(1), async_depth],
+        [(async_depth / 4).max(1), (async_depth / 2).max(1)],
     ]
 }
 
@@ -32,9 +41,17 @@ impl Limits {
     /// Sync reads may have all requests. Where depths are those of a word they
     /// follow the bitmap, otherwise the number of requests that the scheduler
     /// was told.
-    fn allowed(q: &Core, raised: bool, sync: bool, op: Op) -> Limits {
+    fn allowed(bfq: &Bfq, q: &Core, sync: bool, op: Op) -> Limits {
         let is_read = sync && op == Op::Read;
-        let depth_of = |whole| depths(whole)[usize::from(raised)][usize::from(sync)];
+        let raised = usize::from(bfq.wr_busy > 0);
+        let depth_of = |whole| {
+            let all = if bfq.feat.limits_are_of_queue {
+                depths_of_queue(bfq.async_depth(q))
+            } else {
+                depths(whole)
+            };
+            all[raised][usize::from(sync)]
+        };
         if q.shallow_depth_is_total() {
             let depth = if is_read {
                 q.nr_requests
@@ -66,10 +83,21 @@ fn share(limit: u64, weight: u64, sum: u64) -> u64 {
 }
 
 impl Bfq {
+    /// What the limits are parts of: `queue/async_depth`, but until that or `nr_requests` is
+    /// written what it was before BFQ was chosen (`bfq_init_queue` makes the limits before
+    /// it sets its own).
+    fn async_depth(&self, q: &Core) -> u32 {
+        let written = self.set.async_depth;
+        if written.is_none() && q.limits.nr_requests.is_none() {
+            return async_depth::before(q);
+        }
+        async_depth::of_queue(q, written, |all| all * 3 / 4)
+    }
+
     /// The depth for a bio; none: no limit (`bfq_limit_depth`).
     pub(super) fn depth_for(&self, q: &Core, cx: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
         let sync = bio.is_sync();
-        let limits = Limits::allowed(q, self.wr_busy > 0, sync, bio.op);
+        let limits = Limits::allowed(self, q, sync, bio.op);
         let is_over = self.feat.limits_allocation
             && self
                 .context_queue(bio.task, sync)
@@ -156,5 +184,8 @@ mod tests {
         assert_eq!(depths(16), [[8, 12], [3, 6]]);
         assert_eq!(depths(64), [[32, 48], [12, 24]]);
         assert_eq!(depths(1), [[1, 1], [1, 1]]);
+        assert_eq!(depths_of_queue(48), [[32, 48], [12, 24]]);
+        assert_eq!(depths_of_queue(62), [[41, 62], [15, 31]]);
+        assert_eq!(depths_of_queue(1), [[1, 1], [1, 1]]);
     }
 }

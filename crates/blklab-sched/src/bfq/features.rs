@@ -65,9 +65,11 @@ blklab_kernel::features! {
         pub(super) large_injected_only_alone: bool = false,
         /// The injection limit of a new queue was just lowered, so to say (6.3).
         pub(super) new_limit_is_young: bool = false,
+        /// Limits are parts of the queue's `async_depth` (7.0). Before, of all tags.
+        pub(super) limits_are_of_queue: bool = false,
     }
 
-    /// What changed, release by release. Read were 5.10, 6.1 and 6.12, and of 4.20 what the
+    /// What changed, release by release. Read were 5.10, 6.1, 6.12 and 7.3, and of 4.20 what the
     /// commit on injection says (d0edc2473be9); at which
     /// release between them a change came is taken from the history of the files as
     /// far as it is known.
@@ -110,6 +112,10 @@ blklab_kernel::features! {
         "6.3": "large requests are injected on flash only while the driver has none", SOURCE => {
             large_injected_only_alone: true,
             new_limit_is_young: true,
+        }
+        "7.0": "limits are parts of the queue's async_depth; until that or nr_requests is written, \
+               of what it was before BFQ was chosen", SOURCE => {
+            limits_are_of_queue: true,
         }
     };
 }

@@ -3,7 +3,7 @@
 //! with.
 
 use super::clock::Jiffy;
-use crate::Build;
+use crate::{Build, async_depth};
 use blklab_types::Hz;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -45,6 +45,8 @@ pub(super) struct Settings {
     pub(super) timeout_jiffies: Jiffy,
     pub(super) strict: bool,
     pub(super) low_latency: bool,
+    /// `queue/async_depth` if written.
+    pub(super) async_depth: Option<u32>,
 
     /// `HZ / 8` in ms: the time that charging by time counts as a whole budget.
     pub(super) charge_span_ms: i64,
@@ -83,6 +85,7 @@ impl Settings {
             timeout_jiffies: Jiffy::try_from(eighth).unwrap_or(Jiffy::MAX),
             strict: b.tunables.get("strict_guarantees") != 0,
             low_latency: b.tunables.get("low_latency") != 0,
+            async_depth: async_depth::written(b),
             charge_span_ms: i64::from(hz / 8) * 1000 / i64::from(hz),
             soft_rt_jiffies: 0,
             min_idle_jiffies: 0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BFQ's tunables. Source: block/bfq-iosched.c of 5.10, 6.1 and 6.12.
+//! BFQ's tunables. Source: block/bfq-iosched.c of 5.10, 6.1, 6.12 and 7.3.
 
+use crate::async_depth;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
 
 const FIRST: KernelVersion = KernelVersion::new(5, 0);
@@ -106,4 +107,5 @@ pub(super) const TUNABLES: &[Tunable] = &[
         1,
         "raise the weight of interactive and soft real-time processes",
     ),
+    async_depth::THREE_QUARTERS,
 ];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kyber: tokens per kind of request, scaled by measured latencies.
 //!
-//! Source: block/kyber-iosched.c of 5.10 to 6.12. Requests are of four domains:
+//! Source: block/kyber-iosched.c of 5.10 to 7.3. Requests are of four domains:
 //! reads, writes, discards, others. Each hardware queue serves the domains in
 //! turn, in batches, oldest first. A request at the device holds a token of its
 //! domain; ten times a second the number of tokens is scaled by the latencies
@@ -10,6 +10,7 @@
 
 mod dispatch;
 mod domain;
+mod features;
 mod latency;
 mod queues;
 mod tokens;
@@ -17,13 +18,14 @@ mod tokens;
 #[cfg(test)]
 mod tests;
 
-use crate::{Build, Make, ProcessorTime, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler, async_depth};
 use blklab_block::mq::{Core, Elevator, TagRules};
 use blklab_block::{Cx, List, RqId};
 use blklab_engine::TimerId;
 use blklab_kernel::{KernelVersion, Tunable, Unit};
 use blklab_types::{Bio, BioFlags, IdVec, Jiffies};
 use domain::{DOMAINS, MAX_DEPTH, domain_of};
+use features::Features;
 use latency::{Kind, Latencies};
 use queues::Queues;
 use tokens::Tokens;
@@ -35,13 +37,16 @@ pub const SCHEDULER: Scheduler = Scheduler {
     since: KernelVersion::new(5, 0),
     until: KernelVersion::FOREVER,
     tunables: TUNABLES,
-    // What differs is the meaning of limited depths: the block layer's.
-    changes: &[],
+    changes: &[features::CHANGES],
     processor_time: ProcessorTime::KYBER,
     make: Make::Mq(|b: &mut Build<'_>| {
         let targets = ["read_lat_nsec", "write_lat_nsec"];
-        let targets = targets.map(|name| b.tunables.get(name).unsigned_abs());
-        Box::new(Kyber::new(targets, b.timers.register("kyber_timer")))
+        let set = Settings {
+            targets_ns: targets.map(|name| b.tunables.get(name).unsigned_abs()),
+            async_depth: async_depth::written(b),
+        };
+        let timer = b.timers.register("kyber_timer");
+        Box::new(Kyber::new(Features::of(b.version), set, timer))
     }),
 };
 
@@ -64,14 +69,27 @@ const TUNABLES: &[Tunable] = &[
         until: KernelVersion::FOREVER,
         help: "latency aimed at for writes",
     },
+    async_depth::THREE_QUARTERS,
 ];
 
 /// Percent of the scheduler tags that async requests may take.
 const ASYNC_PERCENT: u32 = 75;
 
+/// What was set.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settings {
+    /// Targets of reads and writes.
+    targets_ns: [u64; 2],
+    /// If written.
+    async_depth: Option<u32>,
+}
+
 /// The scheduler's state.
 #[derive(Debug)]
 struct Kyber {
+    feat: Features,
+    /// `queue/async_depth` if written.
+    written_depth: Option<u32>,
     queues: Queues,
     /// By domain, once the number of CPUs is known.
     tokens: Vec<Tokens>,
@@ -82,24 +100,42 @@ struct Kyber {
 }
 
 impl Kyber {
-    fn new(targets_ns: [u64; 2], timer: TimerId) -> Kyber {
+    fn new(feat: Features, set: Settings, timer: TimerId) -> Kyber {
         Kyber {
+            feat,
+            written_depth: set.async_depth,
             queues: Queues::default(),
             tokens: Vec::with_capacity(DOMAINS),
-            latencies: Latencies::new(targets_ns),
+            latencies: Latencies::new(set.targets_ns),
             timer,
             held: IdVec::default(),
         }
     }
 
     /// `kyber_depth_updated`.
-    fn async_depth(q: &Core) -> u32 {
+    fn async_depth(&self, q: &Core) -> u32 {
+        if self.feat.limit_is_of_queue {
+            return async_depth::of_queue(q, self.written_depth, Kyber::share);
+        }
         let all = if q.shallow_depth_is_total() {
             q.told_nr_requests()
         } else {
             q.tags_per_word()
         };
+        Kyber::share(all)
+    }
+
+    /// Of so many tags those that async requests may take.
+    fn share(all: u32) -> u32 {
         all * ASYNC_PERCENT / 100
+    }
+
+    /// Whether a bio's request is limited.
+    fn limits(&self, bio: &Bio) -> bool {
+        if self.feat.limit_is_of_queue {
+            return async_depth::limits(bio);
+        }
+        !bio.is_sync() && !bio.flags.any(BioFlags::FLUSH | BioFlags::FUA)
     }
 
     /// Gives a request's token back (`rq_clear_domain_token`).
@@ -117,14 +153,13 @@ impl Elevator for Kyber {
     }
 
     fn limit_depth(&mut self, q: &Core, _: &mut Cx<'_>, bio: &Bio) -> Option<u32> {
-        let sync = bio.is_sync() || bio.flags.any(BioFlags::FLUSH | BioFlags::FUA);
         // Three quarters of one tag are no limit.
-        let depth = Kyber::async_depth(q);
-        (!sync && depth > 0).then_some(depth)
+        let depth = self.async_depth(q);
+        (self.limits(bio) && depth > 0).then_some(depth)
     }
 
     fn min_shallow_depth(&self, q: &Core) -> Option<u32> {
-        Some(Kyber::async_depth(q))
+        Some(self.async_depth(q))
     }
 
     fn depth_updated(&mut self, q: &Core) {

@@ -2,7 +2,7 @@
 //! The vector that needs another token count than the default.
 
 use super::domain::WRITE;
-use super::{Kyber, Tokens};
+use super::{Features as KyberFeatures, Kyber, Settings, Tokens};
 use blklab_block::mq::{Core, Elevator, Features, Limits, TagRules};
 use blklab_block::{Cx, QueueNo, RqId, Running, TaskTable};
 use blklab_engine::Timers;
@@ -25,9 +25,14 @@ impl Bare {
         let timer = timers.register("kyber_timer");
         let mut tasks = TaskTable::default();
         tasks.add(100, IoPrio::default());
-        let feat = Features::of(KernelVersion::new(6, 12));
+        let kernel = KernelVersion::new(6, 12);
+        let feat = Features::of(kernel);
         let core = Core::new(Dev::default(), feat, Limits::default(), true, hz);
-        let mut kyber = Kyber::new([2_000_000, 10_000_000], timer);
+        let set = Settings {
+            targets_ns: [2_000_000, 10_000_000],
+            async_depth: None,
+        };
+        let mut kyber = Kyber::new(KyberFeatures::of(kernel), set, timer);
         kyber.depth_updated(&core);
         Bare {
             kyber,

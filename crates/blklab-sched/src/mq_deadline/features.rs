@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What changed between releases.
 //!
-//! Read were 5.10, 5.15, 6.1.192 and 6.12.117; a release stands for the stable
+//! Read were 5.10, 5.15, 6.1.192, 6.12.117 and 7.3.4; a release stands for the stable
 //! kernels that follow it.
 
 /// How `async_depth` limits requests.
@@ -15,6 +15,8 @@ pub(super) enum AsyncDepth {
     ScaledToWord,
     /// It counts all tags.
     Total,
+    /// It is that of the queue ([`crate::async_depth`]).
+    OfQueue,
 }
 
 const SOURCE: &str = "block/mq-deadline.c";
@@ -64,6 +66,10 @@ blklab_kernel::features! {
             "block/mq-deadline.c, block/blk-mq.c, lib/sbitmap.c" => {
             one_head_list: true,
             async_depth: AsyncDepth::Total,
+        }
+        "7.0": "async_depth belongs to the queue: a write to nr_requests scales it, and wake-ups are batched by it",
+            "block/mq-deadline.c, block/blk-sysfs.c, block/blk-mq.c" => {
+            async_depth: AsyncDepth::OfQueue,
         }
     };
 }

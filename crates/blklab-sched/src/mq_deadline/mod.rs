@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! mq-deadline: deadline on the multi-queue path, with priority classes.
 //!
-//! Source: block/mq-deadline.c of 5.10 to 6.12. One scheduler for all hardware
+//! Source: block/mq-deadline.c of 5.10 to 7.3. One scheduler for all hardware
 //! queues. Per class and direction a tree by sector and a FIFO with expiry
 //! jiffies. A batch runs in ascending order; between batches reads win, up to
 //! `writes_starved` times while writes wait; a batch starts at the oldest
@@ -17,7 +17,7 @@ mod select;
 mod tunables;
 
 use crate::direction::{Starved, WRITE};
-use crate::{Build, Make, ProcessorTime, Scheduler};
+use crate::{Build, Make, ProcessorTime, Scheduler, async_depth};
 use blklab_block::mq::{Core, Elevator};
 use blklab_block::{Cx, List, Merge, RqId, SectorTree, TreeNodes};
 use blklab_kernel::KernelVersion;
@@ -140,7 +140,7 @@ impl Elevator for MqDeadline {
         }
         match self.feat.async_depth {
             AsyncDepth::Absent => None,
-            AsyncDepth::OfWord | AsyncDepth::Total => Some(self.async_depth),
+            AsyncDepth::OfWord | AsyncDepth::Total | AsyncDepth::OfQueue => Some(self.async_depth),
             AsyncDepth::ScaledToWord => {
                 let bits = u64::from(self.async_depth) * u64::from(q.tags_per_word());
                 Some(bits.div_ceil(u64::from(q.nr_requests)) as u32)
@@ -151,18 +151,19 @@ impl Elevator for MqDeadline {
     fn min_shallow_depth(&self, _: &Core) -> Option<u32> {
         match self.feat.async_depth {
             AsyncDepth::Absent => None,
-            AsyncDepth::OfWord => Some(self.async_depth),
+            AsyncDepth::OfWord | AsyncDepth::OfQueue => Some(self.async_depth),
             AsyncDepth::ScaledToWord | AsyncDepth::Total => Some(1),
         }
     }
 
     fn depth_updated(&mut self, q: &Core) {
         let nr_requests = q.told_nr_requests();
-        let default = match self.feat.async_depth {
-            AsyncDepth::OfWord => (3 * nr_requests / 4).max(1),
-            _ => nr_requests,
+        let written = self.set.async_depth;
+        self.async_depth = match self.feat.async_depth {
+            AsyncDepth::OfQueue => async_depth::of_queue(q, written, |all| all),
+            AsyncDepth::OfWord => written.unwrap_or((3 * nr_requests / 4).max(1)),
+            _ => written.unwrap_or(nr_requests),
         };
-        self.async_depth = self.set.async_depth.unwrap_or(default);
     }
 
     fn prepare(&mut self, _: &mut Core, _: &mut Cx<'_>, rq: RqId) {

@@ -5,8 +5,7 @@
 //! average (`RUN_TO_PARITY`). Who sleeps keeps what it is short of. Who had too
 //! much goes on competing in its sleep until it is level (`DELAY_DEQUEUE`, 6.12).
 //!
-//! Left out: slices of one's own, the rework of 6.17 of how long a task is
-//! protected.
+//! Left out: slices of one's own, for which tasks are protected otherwise from 6.17 on.
 
 use blklab_types::{IdVec, TaskId};
 
@@ -239,16 +238,24 @@ impl Eevdf {
         self.enqueue(task);
     }
 
-    /// Charges the current task. If the scheduler looks, its slice may be over.
-    pub(super) fn charge(&mut self, task: TaskId, ns: u64, looks: bool) {
+    /// Whether somebody may have to go before the current task.
+    pub(super) fn looks_again(&self) -> bool {
+        self.looks_again
+    }
+
+    /// Charges the current task. If the scheduler looks, its slice may be over: whether it
+    /// is, and others wait.
+    pub(super) fn charge(&mut self, task: TaskId, ns: u64, looks: bool) -> bool {
         let (slice, others) = (self.rules.slice_ns, !self.queue.is_empty());
         let entity = self.entity(task);
         entity.vruntime += entity.weighted(ns);
-        if looks && entity.vruntime >= entity.deadline {
+        let over = looks && entity.vruntime >= entity.deadline;
+        if over {
             entity.deadline = entity.vruntime + entity.weighted(slice);
             self.looks_again |= others;
         }
         self.move_min();
+        over && others
     }
 
     /// Who is to run (`pick_eevdf`).

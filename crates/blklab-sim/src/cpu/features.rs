@@ -11,6 +11,12 @@ blklab_kernel::features! {
         pub(super) delays: bool = false,
         /// A slice, where there are deadlines.
         pub(super) slice_ns: u64 = 750_000,
+        /// Who is in the kernel gives way at a tick if at all, otherwise when it goes back
+        /// to its program (`PREEMPT_LAZY`). Before, wherever it may sleep
+        /// (`PREEMPT_VOLUNTARY`).
+        pub(super) lazy: bool = false,
+        /// Slices end on time, not at the next tick (`HRTICK`).
+        pub(super) ends_on_time: bool = false,
     }
 
     /// What releases changed.
@@ -24,6 +30,13 @@ blklab_kernel::features! {
         }
         "6.15": "slices of 700 us instead of 750", "kernel/sched/fair.c" => {
             slice_ns: 700_000,
+        }
+        "7.0": "kernels preempt lazily: who is in the kernel gives way when it leaves it, or at a tick",
+            "kernel/Kconfig.preempt, kernel/sched/core.c" => {
+            lazy: true,
+        }
+        "7.1": "slices end on time, not at the next tick (as in 7.3.4)", "kernel/sched/features.h" => {
+            ends_on_time: true,
         }
     };
 }

@@ -7,7 +7,9 @@
 //! enters the queue as one that slept (`sched_autogroup_enabled`). Who is in the
 //! kernel is not interrupted but by devices (`CONFIG_PREEMPT_VOLUNTARY`): such a task
 //! is looked at when a piece of its computation is over. Who is in its program gives
-//! way as soon as the interrupt is over that woke another (`irqentry_exit`).
+//! way as soon as the interrupt is over that woke another (`irqentry_exit`). From 7.0 on
+//! who is in the kernel is looked at only when it goes back to its program, or at a tick
+//! if it was to give way by then (`PREEMPT_LAZY`); from 7.1 on where a slice ends, too.
 //!
 //! Left out: nice values but that of kblockd, control groups, real-time classes; a tick
 //! takes the processor from a program at the end of its piece.
@@ -83,6 +85,9 @@ struct Running {
 #[derive(Debug)]
 pub(crate) struct Cpu {
     fair: Fair,
+    feat: Features,
+    /// Who computes gives way in the kernel, too, if somebody goes before it.
+    is_urgent: bool,
     left: IdVec<TaskId, Option<Left>>,
     running: Option<Running>,
     hz: Hz,
@@ -99,6 +104,8 @@ impl Cpu {
     pub(crate) fn new(kernel: KernelVersion, hz: Hz, switch: Span) -> Cpu {
         Cpu {
             fair: Fair::by_release(kernel, hz),
+            feat: Features::of(kernel),
+            is_urgent: false,
             left: IdVec::default(),
             running: None,
             hz,
@@ -180,6 +187,16 @@ impl Cpu {
         self.waits(running.task, left);
     }
 
+    /// Whether somebody goes before a task that is about to go on.
+    fn yields_in(&mut self, task: TaskId, mode: Mode) -> bool {
+        let stays = self.feat.lazy && mode == Mode::Kernel && !self.is_urgent;
+        if stays {
+            return false;
+        }
+        self.is_urgent = false;
+        self.yields(task)
+    }
+
     /// Whether somebody goes before a task that could go on.
     fn yields(&mut self, task: TaskId) -> bool {
         match &mut self.fair {
@@ -209,7 +226,13 @@ impl Cpu {
         let ticks = self.hz.jiffies_at(now) > self.hz.jiffies_at(began);
         match &mut self.fair {
             Fair::Cfs(fair) => fair.charge(task, had, ticks),
-            Fair::Eevdf(fair) => fair.charge(task, had, looks || ticks),
+            Fair::Eevdf(fair) => {
+                // What was asked for lazily by then is urgent at a tick.
+                self.is_urgent |= ticks && fair.looks_again();
+                let on_time = self.feat.ends_on_time;
+                let over = fair.charge(task, had, looks || ticks || on_time);
+                self.is_urgent |= on_time && over;
+            }
         }
     }
 
@@ -223,7 +246,7 @@ impl Cpu {
         mode: Mode,
     ) -> Option<Time> {
         let left = Left { span, mode };
-        if !self.yields(task) {
+        if !self.yields_in(task, mode) {
             return Some(self.run(task, now, left));
         }
         self.waits(task, left);
@@ -260,6 +283,7 @@ impl Cpu {
         if self.running.is_some() {
             return None;
         }
+        self.is_urgent = false;
         let task = match &mut self.fair {
             Fair::Cfs(fair) => fair.pick(),
             Fair::Eevdf(fair) => fair.pick(),

@@ -70,7 +70,7 @@ pub fn cache_config(
     capacity: Option<u64>,
 ) -> Result<(Config, Filesystem), Error> {
     let limits = crate::limits::queue_limits(e)?;
-    let bio_max_sectors = crate::limits::queue_facts(e)?.bio_max_sectors;
+    let facts = crate::limits::queue_facts(e)?;
     let (vm, v) = (&e.vm, e.kernel);
     let mut c = Config::new(features, vm.memory_bytes(v));
     c.dirty_ratio = vm.dirty_ratio(v);
@@ -85,10 +85,10 @@ pub fn cache_config(
     c.cgroup_writeback = crate::cgroups::charges_write_back(e);
     c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
     c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));
-    c.read_ahead_bytes = e.read_ahead_bytes();
+    c.read_ahead_bytes = facts.read_ahead_bytes;
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);
     c.request_pages = u64::from(limits.max_sectors) / PAGE_SECTORS;
-    c.bio_pages = Config::bio_pages_of_queue(&features, bio_max_sectors, segments);
+    c.bio_pages = Config::bio_pages_of_queue(&features, facts.bio_max_sectors, segments);
     if let Some(end_sector) = e.capacity_sectors(capacity) {
         c.layout.end_sector = end_sector;
     } else if e.filesystem.name != "extents" {

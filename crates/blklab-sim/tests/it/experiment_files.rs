@@ -341,6 +341,7 @@ fn capacity_and_largest_bio_of_an_array() {
         let text = format!("job_file = 'a.fio'\nkernel = '2.6.28'\n[md]\n{keys}\n");
         read(Source::Toml, &text).unwrap()
     };
+    let read_ahead = |e: &Experiment| e.queue_facts(&catalogue()).map(|q| q.read_ahead_bytes);
     let mirror = with("level = 'raid1'");
     assert_eq!(
         mirror.capacity_sectors(Some(134_217_728)),
@@ -351,10 +352,10 @@ fn capacity_and_largest_bio_of_an_array() {
         mirror.queue_facts(&catalogue()).map(|q| q.bio_max_sectors),
         Ok(255)
     );
-    assert_eq!(mirror.read_ahead_bytes(), 128 << 10);
+    assert_eq!(read_ahead(&mirror), Ok(128 << 10));
     let stripes = with("level = 'raid0'\nmembers = 3\nchunk_kb = 256");
     assert_eq!(stripes.capacity_sectors(Some(2048)), Some(3 * 1536));
-    assert_eq!(stripes.read_ahead_bytes(), (2 * 3 * 256) << 10);
+    assert_eq!(read_ahead(&stripes), Ok((2 * 3 * 256) << 10));
     let mut partitions = mirror;
     partitions.queue.partition_start = Some(63);
     assert_eq!(partitions.capacity_sectors(Some(1000)), Some(768));

@@ -117,7 +117,7 @@ fn the_defaults_of_the_tables_are_those_of_the_model() {
             ("max_sectors_kb", i64::from(limits.max_sectors) / 2),
             ("max_segments", i64::from(limits.max_segments)),
             ("queue_depth", i64::from(depth)),
-            ("read_ahead_kb", (e.read_ahead_bytes() >> 10) as i64),
+            ("read_ahead_kb", (limits.read_ahead_bytes >> 10) as i64),
         ];
         for (name, model) in queue {
             assert_eq!(shown(name), model, "{name} on {kernel}");
