@@ -33,6 +33,8 @@ pub struct DeviceLimits {
     pub max_segments: Option<u32>,
     /// Largest request in sectors.
     pub max_sectors: Option<u32>,
+    /// The same when the disk is registered, where it is made smaller afterwards.
+    pub registered_sectors: Option<u32>,
     /// `queue/rotational`.
     pub rotational: Option<bool>,
     /// Bytes that a multi-queue driver admits per tick of 20 ms; none if it has
@@ -61,6 +63,7 @@ impl DeviceLimits {
         hw_queues: 1,
         max_segments: None,
         max_sectors: None,
+        registered_sectors: None,
         rotational: None,
         bytes_per_tick: None,
         tick_phase: Span::ZERO,

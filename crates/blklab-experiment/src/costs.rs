@@ -209,6 +209,14 @@ impl Experiment {
         self.cost(self.vm.page_cost_ns(self.kernel))
     }
 
+    /// The same of each page of a write but its first: as of that if not set.
+    pub fn further_page_cost(&self) -> Span {
+        match self.vm.further_page_cost_ns {
+            Some(ns) => self.cost(ns),
+            None => self.page_cost(),
+        }
+    }
+
     /// Whether the machine has one processor: kernel threads then wait while a
     /// task computes.
     pub fn one_cpu(&self) -> bool {

@@ -4,7 +4,7 @@
 
 use crate::cache::PageCache;
 use crate::error::FsError;
-use crate::features::FaultReadahead;
+use crate::features::{FaultReadahead, Readahead};
 use crate::file::{Advice, Fd, FileId};
 use crate::folio::FIRST_ORDER;
 use crate::ops::Host;
@@ -206,6 +206,10 @@ impl<H: Host> PageCache<H> {
         if miss > MANY_MISSES || max == 0 || yields {
             return;
         }
+        let order = match self.config.features.readahead {
+            Readahead::Aligned => 0,
+            _ => FIRST_ORDER,
+        };
         let start = page.saturating_sub(max / 2);
         let ahead = if how == FaultReadahead::AroundMarked {
             max / 4
@@ -216,7 +220,7 @@ impl<H: Host> PageCache<H> {
             self.with(|s| {
                 let ra = &mut s.open[fd.0 as usize].ra;
                 (ra.start, ra.size, ra.async_size) = (start, max, ahead);
-                ra.folio_order = FIRST_ORDER;
+                ra.folio_order = order;
             });
         }
         let window = Window {
@@ -224,6 +228,6 @@ impl<H: Host> PageCache<H> {
             pages: max,
             marker: (ahead > 0).then_some(start + max - ahead),
         };
-        self.read_folios(id, window, FIRST_ORDER).await;
+        self.read_folios(id, window, order).await;
     }
 }

@@ -111,6 +111,8 @@ pub struct Config {
     pub copy_bytes_per_s: u64,
     /// Processor time per page besides copying: lookup, lock, block mapping.
     pub page_cost: Span,
+    /// The same of each page of a write but its first, if it is another.
+    pub further_page_cost: Option<Span>,
     /// Processor time per page that is written to the disk, of whoever submits
     /// it: flusher threads, journal threads, callers of fsync.
     pub writeout_cost: Span,
@@ -176,6 +178,7 @@ impl Config {
             request_pages: 1024 / PAGE_SECTORS,
             copy_bytes_per_s: 1_500_000_000,
             page_cost: Span::from_us(1),
+            further_page_cost: None,
             writeout_cost: Span::ZERO,
             bio_pages: Config::bio_pages_of_queue(&features, 1024, 128),
             adjacent_pages_percent: 0,
@@ -222,9 +225,22 @@ impl Config {
 
     /// Processor time of copying so many bytes that lie in so many pages.
     pub(crate) fn copy_cost(&self, bytes: u64, pages: u64) -> Span {
+        let pages = self.page_cost.ns().saturating_mul(pages);
+        Span(self.copy_ns(bytes).saturating_add(pages))
+    }
+
+    /// The same of a part of a write, with the first of all its pages or without.
+    pub(crate) fn write_cost(&self, bytes: u64, pages: u64, has_first: bool) -> Span {
+        let first = u64::from(has_first).min(pages);
+        let further = self.further_page_cost.unwrap_or(self.page_cost);
+        let further = further.ns().saturating_mul(pages - first);
+        Span(self.copy_cost(bytes, first).ns().saturating_add(further))
+    }
+
+    /// Time in ns to copy so many bytes.
+    fn copy_ns(&self, bytes: u64) -> u64 {
         let copy = u128::from(bytes) * 1_000_000_000 / u128::from(self.copy_bytes_per_s);
-        let copy = u64::try_from(copy).unwrap_or(u64::MAX);
-        Span(copy.saturating_add(self.page_cost.ns().saturating_mul(pages)))
+        u64::try_from(copy).unwrap_or(u64::MAX)
     }
 
     /// Checks what the model relies on.

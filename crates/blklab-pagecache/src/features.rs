@@ -145,6 +145,9 @@ pub enum Readahead {
     /// ("readahead: stricter check for bdi io_pages", of 4.19; here from 5.0
     /// on).
     OnDemandV4,
+    /// Windows end where their folios do, of which the first has those of one page (6.17,
+    /// "mm/readahead: terminate async readahead on natural boundary").
+    Aligned,
 }
 
 /// What a fault on a missing page reads (`do_sync_mmap_readahead`).
@@ -339,6 +342,8 @@ blklab_kernel::features! {
         /// A window of a file whose filesystem has them is cached in folios of several
         /// pages (mm/readahead.c, `page_cache_ra_order`, of 5.18).
         pub large_folios: bool = false,
+        /// The same of the block device itself.
+        pub device_large_folios: bool = false,
         /// Read-ahead of page faults.
         pub fault_readahead: FaultReadahead = FaultReadahead::Around,
         /// `POSIX_FADV_RANDOM`.
@@ -559,6 +564,12 @@ blklab_kernel::features! {
         }
         "6.6": "direct writes to block devices are plugged like reads", "block/fops.c" => {
             device_plug: DevicePlug::SeveralBios,
+        }
+        "6.15": "read-ahead fills large folios of block devices, too", "block/bdev.c" => {
+            device_large_folios: true,
+        }
+        "6.17": "read-ahead windows end where their folios do", "mm/readahead.c" => {
+            readahead: Readahead::Aligned,
         }
     };
 }

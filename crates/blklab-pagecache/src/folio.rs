@@ -28,6 +28,11 @@ pub(crate) fn next_order(order: u32) -> u32 {
     (order + 2).min(MAX_ORDER)
 }
 
+/// The order of the folios that a window of so many pages gets where it may have that one.
+pub(crate) fn order_within(order: u32, pages: u64) -> u32 {
+    order.min(MAX_ORDER).min(pages.max(1).ilog2())
+}
+
 /// The folios that a window was filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folios {

@@ -26,6 +26,7 @@
 
 mod advice;
 mod aio;
+mod aligned;
 mod atime;
 mod balance;
 mod bandwidth;

@@ -8,6 +8,7 @@
 
 use crate::cache::PageCache;
 use crate::error::FsError;
+use crate::features::Readahead;
 use crate::features::{FadviseRandom, WindowCap};
 use crate::file::{Fd, File, FileId};
 use crate::folio::Folios;
@@ -141,6 +142,7 @@ impl<H: Host> PageCache<H> {
     /// `ondemand_readahead`.
     async fn on_demand(&self, fd: Fd, id: FileId, page: u64, req: u64, marker: bool) {
         let which = self.config.features.readahead;
+        let large = which == Readahead::Aligned && self.has_large_folios(id);
         let window = self.with(|s| {
             let asked = s.open[fd.0 as usize].ra.max;
             let max = self.window_max(s, asked, req);
@@ -150,7 +152,11 @@ impl<H: Host> PageCache<H> {
             let State { open, files, .. } = s;
             let ra = &mut open[fd.0 as usize].ra;
             ra.max = max;
-            let window = ra.on_demand(which, page, req, marker, &files[id.idx()]);
+            let file = &files[id.idx()];
+            let window = match which {
+                Readahead::Aligned => ra.aligned(page, req, marker, large, file),
+                _ => ra.on_demand(which, page, req, marker, file),
+            };
             ra.max = asked;
             // What is read exactly gets single pages.
             let order = |w: Window| w.marker.map_or(0, |_| ra.folio_order);
@@ -251,9 +257,14 @@ impl<H: Host> PageCache<H> {
 
     /// Whether read-ahead caches a file in large folios.
     fn has_large_folios(&self, id: FileId) -> bool {
-        self.config.features.large_folios
-            && self.traits_of(id).large_folios
-            && self.with(|s| Some(id) != s.device)
+        let features = &self.config.features;
+        let is_device = self.with(|s| Some(id) == s.device);
+        features.large_folios
+            && if is_device {
+                features.device_large_folios
+            } else {
+                self.traits_of(id).large_folios
+            }
     }
 
     /// Submits reads of the missing pages of a window, as far as the file goes,

@@ -92,7 +92,7 @@ impl RaState {
     }
 
     /// Size of the window that follows one of `size` (`get_next_ra_size`).
-    fn next_size(&self, size: u64) -> u64 {
+    pub(crate) fn next_size(&self, size: u64) -> u64 {
         let next = if size < self.max / 16 {
             size * 4
         } else {

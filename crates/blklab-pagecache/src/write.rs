@@ -62,7 +62,7 @@ impl<H: Host> PageCache<H> {
             let upto = end.min((page + pages) * PAGE_BYTES);
             let run = page..page + pages;
             self.prepare(id, run.clone(), whole == 0).await?;
-            let cost = self.config.copy_cost(upto - at, pages);
+            let cost = self.config.write_cost(upto - at, pages, at == offset);
             self.spend_in_pieces(cost, pages).await;
             self.attach_group(id);
             on_volume!(self, dirty_written(id, run, upto))?;

@@ -141,7 +141,8 @@ fn read_ahead_bytes(e: &Experiment, of_device: &DeviceLimits, limits: &QueueLimi
     if !features.long_read_ahead {
         return READ_AHEAD_BYTES;
     }
-    let registered = of_device.max_sectors.unwrap_or(features.max_sectors);
+    let registered = of_device.registered_sectors.or(of_device.max_sectors);
+    let registered = registered.unwrap_or(features.max_sectors);
     let largest = u64::from(registered.max(limits.max_sectors)) * SECTOR_BYTES;
     READ_AHEAD_BYTES.max(2 * largest)
 }

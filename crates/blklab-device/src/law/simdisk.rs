@@ -41,6 +41,8 @@ pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
     driver: Driver::SimDisk,
     max_segments: Some(128),
     max_sectors: Some(1024),
+    // The measuring machine wrote 512 to `max_sectors_kb` of a disk that had 1280.
+    registered_sectors: Some(2560),
     rotational: Some(false),
     has_flush: false,
     ..DeviceLimits::NONE

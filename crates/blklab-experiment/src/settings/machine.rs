@@ -82,6 +82,12 @@ settings! {
     page_cost_ns: u32 = cost_ns(1000)
         .manual("a buffered page, beside its copying", "");
 
+    /// processor time of a page that a buffered write has behind its first
+    further_page_cost_ns: u32 = cost_ns(1000)
+        .effective(|e, _| i64::try_from(e.further_page_cost().ns()).ok())
+        .manual("each page of a buffered write but the first, beside its copying, as pages of one \
+              folio take less than pages of their own", "that of page_cost_ns");
+
     /// time to get going after a sleep, where tasks share a processor
     switch_cost_ns: u32 = cost_ns(2000).since(MULTI_QUEUE)
         .manual("getting going after a sleep, with one processor, from 5.0 on", "");

@@ -33,13 +33,12 @@ pub(super) struct FioMachine {
     processor_time: bool,
     io_cost_ns: u32,
     call_cost_ns: u32,
-    driver_copy_ns: u32,
-    writeout_cost_ns: u32,
     look_cost_ns: u32,
     look_cost_per_job_ns: u32,
     start_look_cost_ns: u32,
     reap_cost_ns: u32,
     page_cost_reading_ns: u32,
+    page_cost_writing_ns: u32,
     null_blk_tick_phase_ns: u32,
     job_start_ns: u32,
     io_u_setup_ns: u32,
@@ -70,7 +69,10 @@ struct Release {
     switch_cost_ns: u32,
     worker_cost_ns: u32,
     first_call_ns: u32,
-    page_cost_writing_ns: u32,
+    /// Where it is not that of any page.
+    further_page_cost_ns: Option<u32>,
+    driver_copy_ns: u32,
+    writeout_cost_ns: u32,
     /// By scheduler.
     insert_cost_ns: BTreeMap<String, u32>,
     dispatch_cost_ns: BTreeMap<String, u32>,
@@ -114,7 +116,7 @@ impl FioMachine {
         let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
         let release = self.of_release(e.kernel);
         let page_cost_ns = if jobs.iter().any(writes) {
-            release.page_cost_writing_ns
+            self.page_cost_writing_ns
         } else {
             self.page_cost_reading_ns
         };
@@ -127,6 +129,7 @@ impl FioMachine {
         vm.buffer_page_ns.get_or_insert(self.buffer_page_ns);
         vm.job_setup_ns.get_or_insert(self.job_setup_ns);
         vm.page_cost_ns.get_or_insert(page_cost_ns);
+        vm.further_page_cost_ns = vm.further_page_cost_ns.or(release.further_page_cost_ns);
         vm.switch_cost_ns.get_or_insert(release.switch_cost_ns);
         vm.interrupt_cost_ns
             .get_or_insert(release.interrupt_cost_ns);
@@ -146,8 +149,8 @@ impl FioMachine {
             vm.dispatch_cost_ns.get_or_insert(*cost);
         }
         vm.processor_time.get_or_insert(self.processor_time);
-        vm.driver_copy_ns.get_or_insert(self.driver_copy_ns);
-        vm.writeout_cost_ns.get_or_insert(self.writeout_cost_ns);
+        vm.driver_copy_ns.get_or_insert(release.driver_copy_ns);
+        vm.writeout_cost_ns.get_or_insert(release.writeout_cost_ns);
         let device = &mut e.device;
         let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
         if device.name == "null_blk" && has("mbps") && !has("tick_phase_ns") {

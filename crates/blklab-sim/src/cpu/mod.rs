@@ -25,6 +25,11 @@ use eevdf::{Eevdf, Rules};
 pub(crate) use features::CHANGES;
 use features::Features;
 
+/// Whether who is in the kernel gives way only when it leaves it, or at a tick.
+pub(crate) fn preempts_lazily(kernel: KernelVersion) -> bool {
+    Features::of(kernel).lazy
+}
+
 /// The fair scheduler of a release.
 #[derive(Debug)]
 enum Fair {

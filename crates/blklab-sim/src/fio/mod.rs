@@ -80,6 +80,7 @@ pub fn cache_config(
     c.dirty_writeback_centisecs = u64::from(vm.dirty_writeback_centisecs(v));
     c.dirty_expire_centisecs = u64::from(vm.dirty_expire_centisecs(v));
     c.page_cost = e.page_cost();
+    c.further_page_cost = Some(e.further_page_cost());
     c.writeout_cost = e.writeout_cost();
     c.adjacent_pages_percent = vm.adjacent_pages_percent(v);
     c.cgroup_writeback = crate::cgroups::charges_write_back(e);
