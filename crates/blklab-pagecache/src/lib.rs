@@ -2,7 +2,7 @@
 //! Page cache, write-back, read-ahead and direct I/O.
 //!
 //! What happens between a system call and the moment bios enter the block
-//! layer, for Linux 2.6.16 to 6.18 ([`Features`]). Code is written the way
+//! layer, for Linux 2.6.16 to 7.3 ([`Features`]). Code is written the way
 //! the kernel's is: as tasks that block. A task is an `async fn` that the
 //! simulation polls; it suspends only through [`Runtime`], exactly where the
 //! kernel's task would sleep, and never holds a borrow of shared state while

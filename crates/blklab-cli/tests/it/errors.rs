@@ -295,7 +295,7 @@ fn options_of_run() {
         ),
         (
             &["--kernel", "6.99"],
-            &["--kernel 6.99: ", "2.6.16 to 6.18 are"],
+            &["--kernel 6.99: ", "2.6.16 to 7.3 are"],
         ),
         (
             &["--sched", "cfq"],

@@ -47,8 +47,8 @@ use std::collections::{BTreeMap, VecDeque};
 const GAP: Span = Span(5_000);
 
 /// The same between events of one process where kernels preempt lazily: from one bio to
-/// the next it takes 9 to 12 us in the traces, 10 more with a run of kblockd.
-const LAZY_GAP: Span = Span(18_000);
+/// the next it takes 8 to 12 us in the traces, 16 and more with a run of kblockd.
+const LAZY_GAP: Span = Span(13_000);
 
 /// From the last event before such a pause to kblockd's run.
 const WORKER_DELAY: Span = Span(4_000);
