@@ -51,6 +51,11 @@ impl Experiment {
         self.cost(self.vm.worker_cost_ns(self.kernel))
     }
 
+    /// From one request that kblockd hands over in a run to the next: none if not set.
+    pub fn hand_over_gap(&self) -> Span {
+        self.cost(self.vm.hand_over_gap_ns(self.kernel))
+    }
+
     /// From the end of a command in the device until the kernel knows of it: nothing if not
     /// set.
     pub fn interrupt_latency(&self) -> Span {

@@ -54,6 +54,11 @@ impl Folios {
         }
     }
 
+    /// Pages of so many of the largest.
+    pub(crate) fn pages_of(&self, folios: u64) -> u64 {
+        folios << self.order
+    }
+
     /// Segments of a bio of these pages.
     pub(crate) fn segments(&self, run: &Range<u64>) -> u16 {
         let (mut page, mut segments) = (run.start, 0);

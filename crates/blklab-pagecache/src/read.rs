@@ -298,13 +298,19 @@ impl<H: Host> PageCache<H> {
         }
         let folios = (order > 0 && self.has_large_folios(id))
             .then(|| Folios::of_window(&(window.start..end), order));
+        let bio_pages = match folios {
+            Some(folios) if self.config.features.readahead == Readahead::Aligned => {
+                folios.pages_of(self.config.bio_pages)
+            }
+            _ => self.config.bio_pages,
+        };
         self.host.start_plug();
         let mut page = window.start;
         let mut bio: Option<PageRun> = None;
         self.load_mapping(id, page).await;
         while let Some((run, continues)) = self.with(|s| {
             page = s.fill_holes(id, page, end);
-            let (run, continues) = next_missing(s.file(id), page, end, bio, self.config.bio_pages)?;
+            let (run, continues) = next_missing(s.file(id), page, end, bio, bio_pages)?;
             let pages = run.start..run.start + run.pages;
             s.add_locked(id, pages.clone());
             if let Some(marker) = window.marker.filter(|m| pages.contains(m)) {

@@ -122,6 +122,7 @@ pub(crate) fn machine_with(
             wake: e.wake_cost(),
             insert: e.insert_cost(),
             worker: e.worker_cost(),
+            gap: e.hand_over_gap(),
             dispatch: e.dispatch_cost(),
             copy: e.driver_copy(),
         })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! fio jobs measured on Linux 6.1: the cases that are carried along.
+//! fio jobs measured on Linux 6.1 and 7.3: the cases that are carried along.
 
 use crate::support::{Folder, root};
 use serde_json::Value;
@@ -14,14 +14,20 @@ fn cases() -> String {
 
 #[test]
 fn the_cases_carried_along_agree() {
+    agree(&cases(), "6.1");
+    let of_7_3 = root().join("testdata/fio-7.3/cases");
+    agree(&of_7_3.to_string_lossy(), "7.3");
+}
+
+fn agree(cases: &str, kernel: &str) {
     let f = Folder::new();
-    let text = f.ok(&["conform", &cases(), "--output-format", "json"]);
+    let text = f.ok(&["conform", cases, "--output-format", "json"]);
     let report: Value = serde_json::from_str(&text).expect("a report");
     let all = report["fio"].as_array().expect("cases");
     assert_eq!(all.len(), 5);
     for case in all {
         let id = case["id"].as_str().expect("a name");
-        assert_eq!(case["kernel"], "6.1", "{id}");
+        assert_eq!(case["kernel"], kernel, "{id}");
         assert!(case["skipped"].is_null(), "{id}");
         let traced = case["decisions"]["identical"].as_bool();
         assert_ne!(traced, Some(false), "{id}: {:#}", case["decisions"]);

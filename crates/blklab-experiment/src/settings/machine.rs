@@ -117,6 +117,11 @@ settings! {
     worker_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a run of kblockd, beside its requests, with one processor, from 5.0 on", "");
 
+    /// time from one hand-over of kblockd to the next in a run, where tasks share a processor
+    hand_over_gap_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("from one request that kblockd hands over to the next in the same run, with one \
+              processor, from 5.0 on: 0 hands all of them over at once", "");
+
     /// time of a page that null_blk with memory_backed copies
     driver_copy_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a page that `null_blk` copies with `memory_backed`, with one processor, from 5.0 on", "");

@@ -69,6 +69,8 @@ struct Release {
     switch_cost_ns: u32,
     worker_cost_ns: u32,
     first_call_ns: u32,
+    /// Where kblockd hands over what tasks insert; elsewhere tasks do so mostly.
+    hand_over_gap_ns: Option<u32>,
     /// Where it is not that of any page.
     further_page_cost_ns: Option<u32>,
     driver_copy_ns: u32,
@@ -135,6 +137,7 @@ impl FioMachine {
             .get_or_insert(release.interrupt_cost_ns);
         vm.wake_cost_ns.get_or_insert(release.wake_cost_ns);
         vm.worker_cost_ns.get_or_insert(release.worker_cost_ns);
+        vm.hand_over_gap_ns = vm.hand_over_gap_ns.or(release.hand_over_gap_ns);
         vm.first_call_ns.get_or_insert(release.first_call_ns);
         vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
         vm.look_cost_ns.get_or_insert(look_cost_ns);

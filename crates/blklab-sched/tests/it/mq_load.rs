@@ -12,9 +12,9 @@ use blklab_sched::{Make, Scheduler};
 use blklab_types::{Bio, BioFlags, BioKey, Completion, Op, Span, TaskId};
 
 /// Releases before and after every change.
-pub(crate) const KERNELS: [&str; 14] = [
+pub(crate) const KERNELS: [&str; 16] = [
     "5.0", "5.10", "5.13", "5.14", "5.15", "5.16", "5.17", "6.0", "6.1", "6.4", "6.5", "6.11",
-    "6.12", "6.18",
+    "6.12", "6.18", "7.1", "7.3",
 ];
 
 /// While BFQ idles the queue asks it again and again: long idling is slow.

@@ -503,6 +503,35 @@ mod tests {
         assert_eq!(cpu.next(us(100)), Some(Turn::Poll(KBLOCKD)));
     }
 
+    /// A has computed more than the average when B wakes up, but goes on in the kernel from
+    /// 7.0 on until a tick finds that B is to go before it, or it goes back to its program.
+    #[test]
+    fn who_is_in_the_kernel_goes_on_for_a_while_from_7_0() {
+        for (kernel, mode, goes_on) in [
+            ((6, 18), Mode::Kernel, false),
+            ((7, 0), Mode::Kernel, true),
+            ((7, 0), Mode::User, false),
+        ] {
+            let mut cpu = cpu_of(kernel.0, kernel.1);
+            assert_eq!(first_of(&mut cpu, [A, B], us(0)), Some(Turn::Poll(A)));
+            let piece = Span::from_us(100);
+            assert_eq!(cpu.begin(A, us(0), piece, Mode::Kernel), Some(us(100)));
+            cpu.end(us(100));
+            assert!(!cpu.is_done_computing(KBLOCKD, us(100)));
+            let end = cpu.begin(A, us(100), piece, mode);
+            assert_eq!(end.is_some(), goes_on, "{kernel:?} {mode:?}");
+            if goes_on {
+                // Ticks come every 4 ms.
+                cpu.end(us(200));
+                let long = Span::from_us(4000);
+                assert_eq!(cpu.begin(A, us(200), long, Mode::Kernel), Some(us(4200)));
+                cpu.end(us(4200));
+                assert_eq!(cpu.begin(A, us(4200), piece, Mode::Kernel), None);
+                assert_eq!(cpu.next(us(4200)), Some(Turn::Poll(KBLOCKD)));
+            }
+        }
+    }
+
     /// B had too much when it went to sleep: until 6.11 it stays behind however
     /// long it sleeps, from 6.12 on it is level with the others once they had as
     /// much.

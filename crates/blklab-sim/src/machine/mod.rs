@@ -115,6 +115,8 @@ struct World {
     /// The block layer's thread, where it is a task, and whether it is wanted.
     kblockd: Option<TaskId>,
     kblockd_wanted: bool,
+    /// When it handed over a request last, and how many it did at that instant before.
+    handed_over: (Time, u32),
     next_kernel_pid: Pid,
 }
 
@@ -203,6 +205,7 @@ impl Machine {
             nr_processors: config.nr_cpus.max(1) as usize,
             kblockd: None,
             kblockd_wanted: false,
+            handed_over: (Time::ZERO, 0),
             next_kernel_pid: KBLOCKD_PID,
         };
         let machine = Machine {

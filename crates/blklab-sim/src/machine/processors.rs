@@ -37,6 +37,8 @@ pub struct CpuCosts {
     pub dispatch: Span,
     /// A run of the block layer's thread, beside its requests.
     pub worker: Span,
+    /// From one request that the block layer's thread hands over in a run to the next.
+    pub gap: Span,
     /// A page that the driver copies.
     pub copy: Span,
 }
@@ -71,6 +73,19 @@ impl World {
             let owed = &mut self.states[task.idx()].owed;
             *owed += costs.of_request(nr_sectors);
         }
+    }
+
+    /// How much later than now the device gets the next request that the running task
+    /// hands over, if that is the block layer's thread in a run.
+    pub(super) fn hand_over_delay(&mut self) -> Span {
+        if self.costs.gap == Span::ZERO || self.running.task != self.kblockd {
+            return Span::ZERO;
+        }
+        let now = self.agenda.now();
+        let (last, nr) = self.handed_over;
+        let nr = if last == now { nr + 1 } else { 0 };
+        self.handed_over = (now, nr);
+        Span(self.costs.gap.ns() * u64::from(nr))
     }
 
     /// Whoever woke a task that slept has the processor for it (`try_to_wake_up`).

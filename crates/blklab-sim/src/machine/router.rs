@@ -71,6 +71,17 @@ impl World {
         no: QueueNo,
         f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>),
     ) {
+        self.with_device_later(no, Span::ZERO, f);
+    }
+
+    /// The same, as if the device were asked so much later.
+    #[inline]
+    fn with_device_later(
+        &mut self,
+        no: QueueNo,
+        delay: Span,
+        f: impl FnOnce(&mut dyn Device, &mut DeviceCx<'_>),
+    ) {
         let mut cx = DeviceCx {
             now: self.agenda.now(),
             wakes: &mut self.wakes,
@@ -78,7 +89,8 @@ impl World {
         };
         f(&mut *self.disks[no.idx()].device, &mut cx);
         for (time, token) in &self.wakes {
-            self.agenda.wake_device(DeviceId(no.0), *time, *token);
+            self.agenda
+                .wake_device(DeviceId(no.0), *time + delay, *token);
         }
         self.wakes.clear();
         for done in &self.finished {
@@ -99,7 +111,8 @@ impl World {
                 nr_sectors: r.nr_sectors,
             }
         };
-        self.with_device(no, |device, cx| device.submit(cx, &command));
+        let delay = self.hand_over_delay();
+        self.with_device_later(no, delay, |device, cx| device.submit(cx, &command));
     }
 
     /// Goes on until nothing is left, or a bio has finished whose owner has to
