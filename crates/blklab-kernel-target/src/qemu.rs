@@ -14,7 +14,7 @@ use crate::host::Traffic;
 use crate::machine::{Clock, Ended, Machine, Running, with_last_words};
 use crate::userland::Userland;
 use crate::workplace::Workplace;
-use blklab_types::Error;
+use blklab_types::{Error, Time};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -99,6 +99,7 @@ pub(crate) fn run(machine: &Machine<'_>, stop: &AtomicBool) -> Result<Ended, Err
         results,
         traffic: Traffic::default(),
         kept_bytes: Vec::new(),
+        begun: Time::ZERO,
     })
 }
 

@@ -104,7 +104,10 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             MQ,
             "'io.cost.qos' = 'enable=1'",
-            line(8, "io.cost.qos is a file of the root group, which is called /"),
+            line(
+                8,
+                "io.cost.qos is a file of the root group, which is called /",
+            ),
         ),
         (
             CFQ,
