@@ -14,7 +14,7 @@ pub(crate) fn events(text: &str) -> Vec<Event> {
     let e =
         parse("test", Source::Toml, text, &no_files, planner.catalogue()).expect("an experiment");
     let options = RunOptions {
-        keep_events: true,
+        kept_events_max: usize::MAX,
         ..RunOptions::default()
     };
     let plan = planner.plan(&e).expect("it can be run");

@@ -52,7 +52,7 @@ pub fn run_fio_case_on_kernel(
     let options = RunOptions {
         stop: Arc::clone(stop),
         collect: Collect::Watches,
-        keep_events: true,
+        kept_events_max: usize::MAX,
         ..RunOptions::default()
     };
     let output = run(&plan, &options)?;
