@@ -28,7 +28,8 @@ write() {
 
 # The page has two parts: measured cases, and planted causes.
 fidelity() {
-    "$blklab" conform "$shared/truth/cases" "$shared/truth-612/cases" --output-format markdown || [ $? -eq 1 ]
+    "$blklab" conform "$shared/truth/cases" "$shared/truth-612/cases" "$shared/truth-73/cases" \
+        --output-format markdown || [ $? -eq 1 ]
     echo
     "$blklab" conform --findings --output-format markdown
 }
@@ -46,10 +47,10 @@ UPDATE_DOCS=1 cargo test -p blklab-device --lib reference
 cargo build --release --bin blklab
 say "docs/gallery"
 scripts/gallery.sh "$blklab" >/dev/null
-if [ -d "$shared/truth-612/cases" ]; then
+if [ -d "$shared/truth-73/cases" ]; then
     write docs/fidelity.md fidelity
 else
-    say "docs/fidelity.md stays: no truth-612/cases in $shared"
+    say "docs/fidelity.md stays: no truth-73/cases in $shared"
 fi
 if [ -d "$shared/data/fio-jobs" ] && command -v fio >/dev/null 2>&1; then
     write docs/fio-jobs.md scripts/fio-jobs.py "$blklab" "$shared/data/fio-jobs"
