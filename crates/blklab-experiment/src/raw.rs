@@ -3,11 +3,12 @@
 
 use crate::choose::{DEFAULT_KERNEL, MEASURED_KERNEL};
 use crate::input::ReadFile;
-use crate::settings::{self, Home, Setting};
+use crate::settings::{Home, Setting};
 use crate::{
     Catalogue, DeviceSpec, DmLayer, DmSpec, Experiment, FilesystemSpec, MdOptions, MdSpec,
     Published, TraceSpec, Variant, Workload,
 };
+use blklab_kernel::{KernelVersion, is_file_of_queue};
 use blklab_types::{Error, ErrorKind, no_such, shown};
 use blklab_workload::Process;
 use serde::Deserialize;
@@ -239,7 +240,8 @@ impl RawExperiment {
     /// The tunables that the file has among the files of the queue, as newer kernels do.
     fn tunables_of_queue(&mut self) -> Table {
         let all = std::mem::take(&mut self.queue).into_iter();
-        let (tunables, files) = all.partition(|(name, _)| settings::is_tunable_of_queue(name));
+        let (tunables, files) =
+            all.partition(|(name, _)| is_file_of_queue(name, KernelVersion::FOREVER));
         self.queue = files;
         tunables
     }

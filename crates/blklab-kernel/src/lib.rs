@@ -14,5 +14,5 @@ pub use blklab_types::Unit;
 pub use change::{Change, check_changes};
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use scheduler::{CHANGES as DEFAULT_SCHEDULER_CHANGES, default_scheduler};
-pub use tunable::{Tunable, TunableError, Tunables, existence, tunables_of};
+pub use tunable::{Tunable, TunableError, Tunables, existence, is_file_of_queue, tunables_of};
 pub use version::{KernelVersion, PRESETS, Preset, VersionError, releases, single_queue_releases};

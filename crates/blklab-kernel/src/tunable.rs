@@ -45,6 +45,16 @@ impl Tunable {
     }
 }
 
+/// Tunables of schedulers that are files of the queue, each from its release on; before,
+/// those of the scheduler.
+const OF_QUEUE: &[(&str, KernelVersion)] = &[("async_depth", KernelVersion::new(7, 0))];
+
+/// Whether a tunable of a scheduler is a file of the queue in a release.
+pub fn is_file_of_queue(name: &str, v: KernelVersion) -> bool {
+    let mut rows = OF_QUEUE.iter();
+    rows.any(|(tunable, since)| *tunable == name && v.is_from(*since))
+}
+
 /// The names that a table has in a release, in its order.
 pub fn tunables_of(
     table: &'static [Tunable],

@@ -27,7 +27,6 @@ pub use machine::Vm;
 pub use place::Place;
 pub use queue::QueueSettings;
 pub use row::Setting;
-pub(crate) use told::is_tunable_of_queue;
 pub(crate) use top::SEED_MAX;
 pub use value::parse_size;
 

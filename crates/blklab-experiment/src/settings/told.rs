@@ -4,18 +4,9 @@
 
 use super::{Form, Home, Place, Setting};
 use crate::Experiment;
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{KernelVersion, is_file_of_queue};
 
 const QUEUE: Place = Place::Folder("/sys/block/{disk}/queue");
-
-/// Tunables of schedulers that are files of the queue, each from its release on; before,
-/// those of the scheduler.
-const OF_QUEUE: &[(&str, KernelVersion)] = &[("async_depth", KernelVersion::new(7, 0))];
-
-/// Whether a file of the queue is a tunable of its scheduler.
-pub(crate) fn is_tunable_of_queue(name: &str) -> bool {
-    OF_QUEUE.iter().any(|(tunable, _)| *tunable == name)
-}
 
 impl Setting {
     /// The kernel takes it elsewhere than its home says.
@@ -42,11 +33,7 @@ impl Setting {
 
     /// Where a release takes it.
     fn place_in(&self, kernel: KernelVersion) -> Place {
-        let name = self.name();
-        let moved = |(tunable, since): &(&str, KernelVersion)| {
-            self.home == Home::Scheduler && *tunable == name && kernel.is_from(*since)
-        };
-        if OF_QUEUE.iter().any(moved) {
+        if self.home == Home::Scheduler && is_file_of_queue(self.name(), kernel) {
             return QUEUE;
         }
         self.place()
