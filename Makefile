@@ -3,7 +3,7 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run quick test check bench pgo conform fuzz test-docs update-docs man msrv deny package web gallery
+.PHONY: help run quick test check bench pgo conform nightly test-kernel fuzz test-docs update-docs man msrv deny package web gallery
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
@@ -28,6 +28,12 @@ pgo:            ## the command with profile-guided optimisation, in target/pgo
 
 conform:        ## measured cases carried in the project against the model
 	$(BUILD) cargo run --release --bin blklab -- conform testdata/legacy/cases
+
+nightly:        ## 500 random experiments on the models and on each kernel that was built
+	$(BUILD) cargo run --release --bin blklab -- conform --against kernel --kernel 6.1,6.12,7.3 --count 500 --keep target/nightly
+
+test-kernel:    ## tests and measured cases that need a kernel that was built
+	$(TEST) cargo test -p blklab-kernel-target && cargo run --release --bin blklab -- conform --target kernel testdata/fio-6.1/cases
 
 fuzz:           ## ten minutes of fuzzing for each reader and parser
 	$(BUILD) scripts/fuzz.sh 600

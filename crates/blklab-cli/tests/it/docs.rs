@@ -50,6 +50,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--target kernel", "it needs a kernel that was built"),
     ("--target qemu", "it needs an image that was fetched"),
     ("--target kvm", "it needs an image that was fetched"),
+    ("--against kernel", "it needs a kernel that was built"),
     ("BLKLAB_FUZZ_", "it fuzzes for minutes"),
 ];
 
