@@ -84,7 +84,7 @@ impl MdLevel {
     }
 
     /// Whether it can lose a member.
-    pub(super) fn is_redundant(self) -> bool {
+    pub fn is_redundant(self) -> bool {
         !matches!(self, MdLevel::Linear | MdLevel::Raid0)
     }
 

@@ -25,11 +25,13 @@ pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
     // Superblocks of this version are at the end of a disk, and what the simulation has.
     let mut command = format!(
         "mdadm --create /dev/md0 --run --quiet --metadata=0.90 --homehost=any --level={} \
-         --raid-devices={} --assume-clean --bitmap={}",
+         --raid-devices={}",
         md.level_name(),
         md.members,
-        md.bitmap(),
     );
+    if md.level.is_redundant() {
+        command += &format!(" --assume-clean --bitmap={}", md.bitmap());
+    }
     match (md.chunk_kb(), md.level) {
         (Some(kb), _) => command += &format!(" --chunk={kb}"),
         (None, MdLevel::Linear) => command += " --rounding=64",
