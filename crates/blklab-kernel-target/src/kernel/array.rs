@@ -43,11 +43,9 @@ pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
     for disk in disks {
         command += &format!(" /dev/{}", disk.device.name);
     }
-    let kept_from = match md.level.nr_parity() {
-        // Only the superblocks are read again.
-        0 => Level::Raid1.capacity_sectors(md.members, disk_sectors),
-        _ => 0,
-    };
+    // Only the superblocks are read again: parity is made of what is read, and nobody
+    // compares.
+    let kept_from = Level::Raid1.capacity_sectors(md.members, disk_sectors);
     Ok(Layer {
         what: md.to_string(),
         nr_mapped: 0,
