@@ -10,6 +10,7 @@ mod groups;
 mod image;
 mod job_text;
 mod kind;
+mod layer;
 mod load;
 mod parts;
 mod place;
@@ -308,7 +309,9 @@ impl Kernel {
         };
         let ended = machine.run(stop)?;
         let mut outcome = results::read(&ended, &text.jobs, e, &stack, &kernel, sinks)?;
-        outcome.notes.push(self.how_it_ran(&kernel, nr_cpus, driver));
+        outcome
+            .notes
+            .push(self.how_it_ran(&kernel, nr_cpus, driver));
         if driver.is_none() && depth > script::DEPTH_MAX {
             outcome.notes.push(format!(
                 "the disk takes {} commands at once, not {depth}: virtio_uml has no more",

@@ -84,7 +84,11 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
             | Place::Boot("mem")
             | Place::Device
             | Place::Mount => true,
-            _ => setting.home == Home::Top || name == "inside" || kind.engine == Engine::Uml && is_charged(name),
+            _ => {
+                setting.home == Home::Top
+                    || name == "inside"
+                    || kind.engine == Engine::Uml && is_charged(name)
+            }
         };
         if is_set && !is_followed {
             return Err(not_yet(name, name));

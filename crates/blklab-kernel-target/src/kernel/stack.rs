@@ -2,6 +2,7 @@
 //! The block devices of a machine: disks, and what lies on them.
 
 use super::drivers::{Driver, Wanted};
+use super::layer::{BlockDevice, Layer};
 use super::{array, dm};
 use crate::disk::{Disk, ENDLESS_SECTORS};
 use crate::failed::failed;
@@ -15,34 +16,6 @@ use blklab_types::{Dev, Error, SECTOR_BYTES};
 const DISK_MAJOR: u16 = 254;
 /// Minor numbers of a disk of virtio.
 const DISK_MINORS: u16 = 16;
-
-/// A block device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BlockDevice {
-    /// Its name in /dev and /sys/block.
-    pub(super) name: String,
-    /// Its number, as it is told of.
-    pub(super) dev: Dev,
-}
-
-/// What lies on other block devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layer {
-    /// What it is, in an experiment's words.
-    pub(super) what: String,
-    /// The device that it is.
-    pub(super) device: BlockDevice,
-    /// Its length.
-    pub(super) sectors: u64,
-    /// The commands that make it.
-    pub(super) commands: Vec<String>,
-    /// Programs that these need, and their packages in Debian.
-    pub(super) programs: &'static [(&'static str, &'static str)],
-    /// Devices of device mapper that there are then.
-    pub(super) nr_mapped: usize,
-    /// From which sector of the disks on their data are kept; none: nowhere.
-    pub(super) kept_from: Option<u64>,
-}
 
 /// A disk at the bottom.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +126,9 @@ impl Stack {
             layers: Vec::new(),
         };
         if let Some(md) = &e.md {
-            stack.layers.push(array::layer(md, &alike)?);
+            let below = stack.below(&alike);
+            let layer = array::layer(md, &below.paths, below.sectors)?;
+            stack.layers.push(layer);
         }
         for of in &e.dm.layers {
             let layer = dm::layer(of, &stack.below(&alike))?;
