@@ -579,6 +579,8 @@ pub(crate) enum ListWhat {
     Scenarios,
     /// Filesystems and their options
     Filesystems,
+    /// Device mapper that the target kernel has, and its parameters
+    Dm,
     /// Trace formats
     Formats,
     /// Findings of blklab why

@@ -27,6 +27,7 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
         ListWhat::Patches => list::patches(kernel),
         ListWhat::Scenarios => list::scenarios(),
         ListWhat::Filesystems => list::filesystems(),
+        ListWhat::Dm => list::dm(),
         ListWhat::Formats => list::formats(),
         ListWhat::Findings => list::findings(),
         ListWhat::Engines => list::engines(),

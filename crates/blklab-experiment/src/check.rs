@@ -77,6 +77,17 @@ impl Experiment {
         Ok(())
     }
 
+    /// Refuses a device that is a kernel's own.
+    fn check_inside(&self) -> Result<(), Error> {
+        match self.queue.inside {
+            Some(true) => Err(Error::not_modelled(
+                "inside=1 asks for the kernel's own device, which the target kernel has",
+            )
+            .about("device")),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses what cannot be run.
     ///
     /// # Errors
@@ -136,6 +147,7 @@ impl Experiment {
         self.check_partition(disk)?;
         self.check_md(disk)?;
         self.check_dm()?;
+        self.check_inside()?;
         self.check_cgroups()?;
         self.check_start()?;
         if let Workload::Processes(processes) = &self.workload {

@@ -199,6 +199,11 @@ impl Experiment {
         self.md.map_or(self.dm.nr_disks(), |md| md.members)
     }
 
+    /// Block devices that lie on its disks: the array, and those of device mapper.
+    pub fn nr_on_disks(&self) -> usize {
+        usize::from(self.md.is_some()) + self.dm.layers.len()
+    }
+
     /// Refuses devices that no model has.
     pub(crate) fn check_dm(&self) -> Result<(), Error> {
         if self.dm.is_none() {

@@ -128,9 +128,10 @@ pub mod analysis {
 /// Experiments: plain data, the files that hold them, and what they choose from.
 pub mod experiment {
     pub use blklab_experiment::{
-        Catalogue, DeviceSpec, Experiment, Facts, FilesystemSpec, MdSpec, Models, Placement,
-        Published, QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Variant,
-        Workload, load, load_device, parse,
+        Catalogue, DM_KINDS, DeviceSpec, DmKind, DmLayer, DmParam, DmSpec, DmTakes, Experiment,
+        Facts, FilesystemSpec, MdLevel, MdOptions, MdSpec, Models, Placement, Published,
+        QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Variant, Workload, load,
+        load_device, parse,
     };
 }
 

@@ -4,6 +4,7 @@
 use blklab_block::{mq, sq};
 use blklab_experiment::OF_KERNELS;
 use blklab_experiment::settings::{self, Setting};
+use blklab_experiment::{DM_KINDS, DmParam};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
 use blklab_kernel::{
@@ -366,6 +367,22 @@ pub fn filesystems() -> Vec<Entry> {
             &format!("{summary} (not modelled: real kernels alone)"),
         )
     }))
+    .collect()
+}
+
+/// Devices of device mapper, which targets have that are kernels.
+pub fn dm() -> Vec<Entry> {
+    let param = |p: &DmParam| Param {
+        name: p.name.to_owned(),
+        default: p.default.to_owned(),
+        range: p.takes.words(),
+        help: p.help.to_owned(),
+    };
+    let all = DM_KINDS.iter();
+    all.map(|kind| Entry {
+        params: kind.params.iter().map(param).collect(),
+        ..entry(kind.name, kind.help)
+    })
     .collect()
 }
 

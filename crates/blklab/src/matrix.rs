@@ -263,7 +263,7 @@ fn by_choice(err: Error, o: &Overrides, e: &Experiment) -> Refused {
         }
         "patches" if !o.patches.is_empty() => Choice::Patches(e.patches.join("+")),
         "seed" if o.seed.is_some() => Choice::Seed,
-        "target" => match o.settings.iter().position(|s| s.key == "target") {
+        key @ ("target" | "dm") => match o.settings.iter().position(|s| s.key == key) {
             Some(place) => Choice::Setting(place),
             None => return err.into(),
         },

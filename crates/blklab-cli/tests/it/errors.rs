@@ -684,10 +684,45 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn device_mapper_that_cannot_be() {
+    let f = Folder::new();
+    let cases: &[(&str, &[&str])] = &[
+        ("crypt", &["--dm", "not modelled; the target kernel has it"]),
+        ("cript", &["--dm", "did you mean 'crypt'?"]),
+        (
+            "delay,read=5",
+            &["--dm", "no parameter of delay is called 'read'"],
+        ),
+        ("delay,read_ms=x", &["expected a number from 0 to 60000"]),
+        ("crypt+striped", &["puts disks together"]),
+    ];
+    for (dm, expected) in cases {
+        fails(&f, &["run", "job.fio", "--dm", dm], expected);
+    }
+    fails(
+        &f,
+        &["run", "job.fio", "--device", "null_blk,inside=1"],
+        &["--device null_blk", "the target kernel has"],
+    );
+}
+
+#[test]
 fn arrays_that_cannot_be() {
     let f = Folder::new();
     let cases: &[(&str, &str, &[&str])] = &[
-        ("2.6.28", "raid5:3", &["--md raid5:3", "no level is called"]),
+        ("2.6.28", "raid7:3", &["--md raid7:3", "no level is called"]),
+        (
+            "2.6.28",
+            "raid5:3",
+            &["--md raid5:3", "the target kernel has it"],
+        ),
+        ("2.6.28", "raid5:2", &["a number from 3 to 16"]),
+        ("2.6.28", "raid0:2,bitmap=internal", &["has no bitmap"]),
+        (
+            "2.6.28",
+            "raid10:2,layout=n3",
+            &["2 members cannot hold 3 copies"],
+        ),
         ("2.6.28", "raid1:1", &["--md raid1:1", "from 2 to 16"]),
         ("2.6.28", "raid0:2,chunk_kb=5", &["a power of 2"]),
         ("2.6.28", "raid1", &["'raid1' is not LEVEL:MEMBERS"]),

@@ -70,7 +70,7 @@ impl MdLevel {
     }
 
     /// Members that it has at least.
-    pub fn members_min(self) -> u32 {
+    pub(super) fn members_min(self) -> u32 {
         match self {
             MdLevel::Raid4 | MdLevel::Raid5 => 3,
             MdLevel::Raid6 => 4,
@@ -84,12 +84,12 @@ impl MdLevel {
     }
 
     /// Whether it can lose a member.
-    pub(super) fn is_redundant(self) -> bool {
+    pub fn is_redundant(self) -> bool {
         !matches!(self, MdLevel::Linear | MdLevel::Raid0)
     }
 
     /// Members of a stripe that hold parity.
-    pub fn nr_parity(self) -> u32 {
+    fn nr_parity(self) -> u32 {
         match self {
             MdLevel::Raid4 | MdLevel::Raid5 => 1,
             MdLevel::Raid6 => 2,
@@ -145,4 +145,42 @@ fn copies(layout: &str) -> Option<(u64, bool)> {
     let (kind, number) = layout.split_at_checked(1)?;
     let number = number.parse().ok()?;
     COPIES.contains(&layout).then_some((number, kind == "n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{MdOptions, MdSpec};
+
+    /// As mdadm and Linux 6.12 make them of disks of 1 GiB.
+    #[test]
+    fn capacity_of_each_level() {
+        for (text, sectors) in [
+            ("linear:2", 4_194_048),
+            ("raid0:3", 6_291_072),
+            ("raid1:2", 2_097_024),
+            ("raid4:3", 4_194_048),
+            ("raid5:3", 4_194_048),
+            ("raid6:4", 4_194_048),
+            ("raid10:4", 4_194_048),
+        ] {
+            let md = MdSpec::parse(&[text]).expect(text);
+            assert_eq!(md.capacity_sectors(1 << 21), sectors, "{text}");
+        }
+    }
+
+    #[test]
+    fn layouts_are_those_of_the_level() {
+        let with = |level: &str, layout: &str| {
+            let options = MdOptions {
+                layout: Some(layout.to_owned()),
+                ..MdOptions::default()
+            };
+            MdSpec::new(level, 4, &options)
+        };
+        assert!(with("raid5", "left-asymmetric").is_ok());
+        assert!(with("raid10", "f2").is_ok());
+        for (level, layout) in [("raid5", "f2"), ("raid10", "f"), ("raid0", "n2")] {
+            assert!(with(level, layout).is_err(), "{level} {layout}");
+        }
+    }
 }

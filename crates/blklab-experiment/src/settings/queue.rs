@@ -116,6 +116,12 @@ settings! {
               whether the device is full, `check_then_peek` after; in files a key of `[device]`",
              "peek_then_check");
 
+    /// 1: the kernel's own null_blk or scsi_debug, not the model behind virtio
+    inside: bool = setting(Unit::Bool, 0, (0, 1)).of_driver()
+        .manual("1: the kernel's own null_blk or scsi_debug in place of the model, on the target \
+              kernel; in files a key of `[device]`",
+             "0");
+
     /// largest readahead window
     read_ahead_kb: u32 = setting(Unit::KiB, 128, (0, 65_536))
         .effective(|e, catalogue| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrays: what mdadm is told.
 
-use super::stack::{BlockDevice, Bottom, Layer};
+use super::layer::{BlockDevice, Layer};
 use blklab_experiment::{MdLevel, MdSpec};
 use blklab_types::{Dev, Error, Level};
 
@@ -11,12 +11,11 @@ const MD0: Dev = Dev { major: 9, minor: 0 };
 /// What makes an array.
 const PROGRAMS: &[(&str, &str)] = &[("mdadm", "mdadm")];
 
-/// An array of all disks. It counts as clean: nothing is synchronised during a run.
+/// An array of all disks, of which these are the paths. It counts as clean: nothing is synchronised during a run.
 ///
 /// # Errors
 /// If the disks are too small.
-pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
-    let disk_sectors = disks[0].sectors;
+pub(super) fn layer(md: &MdSpec, disks: &[String], disk_sectors: u64) -> Result<Layer, Error> {
     let sectors = md.capacity_sectors(disk_sectors);
     if sectors == 0 {
         let what = format!("md: no room for {md} on disks of {disk_sectors} sectors");
@@ -25,11 +24,13 @@ pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
     // Superblocks of this version are at the end of a disk, and what the simulation has.
     let mut command = format!(
         "mdadm --create /dev/md0 --run --quiet --metadata=0.90 --homehost=any --level={} \
-         --raid-devices={} --assume-clean --bitmap={}",
+         --raid-devices={}",
         md.level_name(),
         md.members,
-        md.bitmap(),
     );
+    if md.level.is_redundant() {
+        command += &format!(" --assume-clean --bitmap={}", md.bitmap());
+    }
     match (md.chunk_kb(), md.level) {
         (Some(kb), _) => command += &format!(" --chunk={kb}"),
         (None, MdLevel::Linear) => command += " --rounding=64",
@@ -39,13 +40,11 @@ pub(super) fn layer(md: &MdSpec, disks: &[Bottom]) -> Result<Layer, Error> {
         command += &format!(" --layout={layout}");
     }
     for disk in disks {
-        command += &format!(" /dev/{}", disk.device.name);
+        command += &format!(" {disk}");
     }
-    let kept_from = match md.level.nr_parity() {
-        // Only the superblocks are read again.
-        0 => Level::Raid1.capacity_sectors(md.members, disk_sectors),
-        _ => 0,
-    };
+    // Only the superblocks are read again: parity is made of what is read, and nobody
+    // compares.
+    let kept_from = Level::Raid1.capacity_sectors(md.members, disk_sectors);
     Ok(Layer {
         what: md.to_string(),
         nr_mapped: 0,

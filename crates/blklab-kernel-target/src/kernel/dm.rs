@@ -4,7 +4,7 @@
 //! Source: Documentation/admin-guide/device-mapper, 6.12. Some need others below them that
 //! have no name for people; of each kind one device is shown, the one that is used.
 
-use super::stack::{BlockDevice, Layer};
+use super::layer::{BlockDevice, Layer};
 use blklab_experiment::DmLayer;
 use blklab_types::{Dev, Error, SECTOR_BYTES};
 

@@ -21,6 +21,15 @@ pub(super) enum Driver {
     ScsiDebug,
 }
 
+/// What is wanted of a driver beside what the experiment says of its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Disks.
+    pub(super) number: u32,
+    /// Whether what is written is read again.
+    pub(super) keeps_data: bool,
+}
+
 impl Driver {
     /// That of an experiment, if its device is one.
     pub(super) fn chosen(e: &Experiment) -> Option<Driver> {
@@ -31,48 +40,63 @@ impl Driver {
         }
     }
 
-    /// Its name in /dev and /sys/block.
-    pub(super) const fn disk(self) -> &'static str {
+    /// The name of its disk of a number in /dev and /sys/block.
+    pub(super) fn disk(self, i: u32) -> String {
         match self {
-            Driver::NullBlk => "nullb0",
-            Driver::ScsiDebug => "sda",
+            Driver::NullBlk => format!("nullb{i}"),
+            Driver::ScsiDebug => format!("sd{}", char::from(b'a' + i as u8)),
         }
     }
 
-    /// Its number, as it is told of: kernels give null_blk one that was free.
-    pub(super) const fn dev(self) -> Dev {
-        let major = match self {
-            Driver::NullBlk => 252,
-            Driver::ScsiDebug => 8,
+    /// The disk's number, as it is told of: kernels give null_blk one that was free.
+    pub(super) fn dev(self, i: u32) -> Dev {
+        let (major, minors) = match self {
+            Driver::NullBlk => (252, 1),
+            Driver::ScsiDebug => (8, 16),
         };
-        Dev { major, minor: 0 }
+        let minor = minors * i as u16;
+        Dev { major, minor }
     }
 
     /// What loads it.
     ///
     /// # Errors
     /// If a parameter is more than the driver takes.
-    pub(super) fn loads(self, e: &Experiment, depth: u32) -> Result<Vec<Load>, Error> {
+    pub(super) fn loads(
+        self,
+        e: &Experiment,
+        depth: u32,
+        wanted: Wanted,
+    ) -> Result<Vec<Load>, Error> {
         match self {
             Driver::NullBlk => Ok(vec![Load::new("null_blk").with("nr_devices", 0)]),
-            Driver::ScsiDebug => Ok(vec![Load::new("sd_mod"), scsi_debug(e, depth)?]),
+            Driver::ScsiDebug => Ok(vec![Load::new("sd_mod"), scsi_debug(e, depth, wanted)?]),
         }
     }
 
-    /// What makes the disk, for a shell, once it is loaded. `put` and `fail` are there.
+    /// What makes the disks, for a shell, once it is loaded. `put` and `fail` are there.
     ///
     /// # Errors
     /// If a parameter is not possible.
-    pub(super) fn script(self, e: &Experiment, depth: u32) -> Result<String, Error> {
+    pub(super) fn script(
+        self,
+        e: &Experiment,
+        depth: u32,
+        wanted: Wanted,
+    ) -> Result<String, Error> {
         match self {
-            Driver::NullBlk => null_blk(e, depth),
-            // It is found in the background.
-            Driver::ScsiDebug => Ok("for i in $(seq 100); do\n\
-                 [ -b /dev/sda ] && break\n\
-                 sleep 0.1\n\
-                 done\n\
-                 [ -b /dev/sda ] || fail 'scsi_debug makes no disk'\n"
-                .to_owned()),
+            Driver::NullBlk => null_blk(e, depth, wanted),
+            // They are found in the background.
+            Driver::ScsiDebug => {
+                let last = self.disk(wanted.number.saturating_sub(1));
+                Ok(format!(
+                    "for i in $(seq 100); do\n\
+                     [ -b /dev/{last} ] && break\n\
+                     sleep 0.1\n\
+                     done\n\
+                     [ -b /dev/{last} ] || fail 'scsi_debug makes no disk'\n"
+                ))
+            }
         }
     }
 }
@@ -83,8 +107,8 @@ fn number(e: &Experiment, param: &str) -> Result<Option<u64>, Error> {
 }
 
 /// Its files are the same in all releases, unlike the parameters of the module.
-fn null_blk(e: &Experiment, depth: u32) -> Result<String, Error> {
-    const FOLDER: &str = "/sys/kernel/config/nullb/nullb0";
+fn null_blk(e: &Experiment, depth: u32, wanted: Wanted) -> Result<String, Error> {
+    const FOLDER: &str = "/sys/kernel/config/nullb";
     /// The words of `irqmode` in the order of the model's.
     const IRQ_MODES: [u64; 2] = [0, 2];
     let given = |param: &str| Ok::<u64, Error>(number(e, param)?.unwrap_or(0));
@@ -98,7 +122,10 @@ fn null_blk(e: &Experiment, depth: u32) -> Result<String, Error> {
         ("hw_queue_depth", u64::from(depth)),
         // In MiB.
         ("size", given("gb")? << 10),
-        ("memory_backed", given("memory_backed")?),
+        (
+            "memory_backed",
+            given("memory_backed")?.max(u64::from(wanted.keeps_data)),
+        ),
     ];
     let mbps = given("mbps")?;
     if mbps > 0 {
@@ -108,16 +135,21 @@ fn null_blk(e: &Experiment, depth: u32) -> Result<String, Error> {
     let mut s = "mkdir -p /sys/kernel/config\n\
                  mount -t configfs none /sys/kernel/config\n"
         .to_owned();
-    let _ = writeln!(s, "mkdir {FOLDER} || fail 'null_blk makes no disk'");
-    for (file, value) in files {
-        let _ = writeln!(s, "put {FOLDER}/{file} {value}");
+    for i in 0..wanted.number {
+        let folder = format!("{FOLDER}/{}", Driver::NullBlk.disk(i));
+        let _ = writeln!(s, "mkdir {folder} || fail 'null_blk makes no disk'");
+        for (file, value) in &files {
+            let _ = writeln!(s, "put {folder}/{file} {value}");
+        }
     }
     Ok(s)
 }
 
-fn scsi_debug(e: &Experiment, depth: u32) -> Result<Load, Error> {
+fn scsi_debug(e: &Experiment, depth: u32, wanted: Wanted) -> Result<Load, Error> {
     /// The module leaves out delays from here on.
     const DELAY_MAX: u64 = 1_000_000_000;
+    /// Data that are kept take their memory from the beginning on.
+    const KEPT_MAX_MB: u64 = 1024;
     /// Commands that it takes at once.
     const DEPTH_MAX: u32 = 192;
     let delay = number(e, "ndelay")?.unwrap_or(0);
@@ -130,10 +162,19 @@ fn scsi_debug(e: &Experiment, depth: u32) -> Result<Load, Error> {
         return Err(Error::not_modelled(what).about("queue_depth"));
     }
     let size = number(e, "dev_size_mb")?.unwrap_or(0);
+    if wanted.keeps_data && (size > KEPT_MAX_MB || wanted.number > 1) {
+        let what = format!(
+            "scsi_debug of the kernel keeps the data of one disk of at most {KEPT_MAX_MB} MiB: \
+             set dev_size_mb, or take null_blk"
+        );
+        return Err(Error::not_modelled(what).about("device.dev_size_mb"));
+    }
     Ok(Load::new("scsi_debug")
+        .with("add_host", 1)
+        .with("num_tgts", u64::from(wanted.number))
         .with("ndelay", delay)
         .with("max_queue", u64::from(depth))
         .with("dev_size_mb", size)
         // As in the model, data are not kept; memory would be needed for all of them.
-        .with("fake_rw", 1))
+        .with("fake_rw", u64::from(!wanted.keeps_data)))
 }

@@ -51,6 +51,21 @@ pub(super) struct Loads {
 }
 
 impl Loads {
+    /// Parameters of what a kernel has built in.
+    pub(super) fn built_in(wanted: &[Load]) -> Loads {
+        let mut loads = Loads::default();
+        for load in wanted {
+            loads.give(load);
+        }
+        loads
+    }
+
+    fn give(&mut self, load: &Load) {
+        let parameters = load.parameters.iter();
+        let argument = |(key, value): &(&str, u64)| format!("{}.{key}={value}", load.name);
+        self.arguments.extend(parameters.map(argument));
+    }
+
     /// Finds modules of a kernel.
     ///
     /// # Errors
@@ -68,12 +83,7 @@ impl Loads {
                     let what = format!("Linux {} has no module {}", kernel.release, load.name);
                     return Err(failed(&what));
                 }
-                Some(Loading::Builtin) => {
-                    let parameters = load.parameters.iter();
-                    let argument =
-                        |(key, value): &(&str, u64)| format!("{}.{key}={value}", load.name);
-                    loads.arguments.extend(parameters.map(argument));
-                }
+                Some(Loading::Builtin) => loads.give(load),
                 Some(Loading::Files(files)) => {
                     for (i, file) in files.iter().enumerate() {
                         let is_itself = i + 1 == files.len();

@@ -10,6 +10,7 @@ mod groups;
 mod image;
 mod job_text;
 mod kind;
+mod layer;
 mod load;
 mod parts;
 mod place;
@@ -31,7 +32,7 @@ use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Error, ErrorKind};
-use drivers::Driver;
+use drivers::{Driver, Wanted};
 use kind::Kind;
 use load::{Load, Loads};
 use place::Place;
@@ -108,15 +109,12 @@ impl Kernel {
 
     /// The block devices of an experiment.
     fn stack_for(&self, e: &Experiment) -> Result<Stack, Error> {
-        match self.driver_for(e) {
-            Some(driver) => Stack::made_by(driver, e),
-            None => Stack::new(e),
-        }
+        Stack::new(e, self.driver_for(e))
     }
 
     /// Its device, if that is the kernel's own.
     fn driver_for(&self, e: &Experiment) -> Option<Driver> {
-        let is_own = self.kind.engine == Engine::Qemu;
+        let is_own = self.kind.engine == Engine::Qemu || e.queue.inside == Some(true);
         is_own.then(|| Driver::chosen(e)).flatten()
     }
 
@@ -131,12 +129,23 @@ impl Kernel {
     ///
     /// # Errors
     /// If it does not have what the experiment needs.
-    fn loads_for(&self, e: &Experiment, kernel: &Built, depth: u32) -> Result<Loads, Error> {
+    fn loads_for(
+        &self,
+        e: &Experiment,
+        kernel: &Built,
+        depth: u32,
+        of_disks: Wanted,
+    ) -> Result<Loads, Error> {
         let Some(driver) = self.driver_for(e) else {
             return Ok(Loads::default());
         };
+        let own = driver.loads(e, depth, of_disks)?;
+        if self.kind.engine == Engine::Uml {
+            // Everything is built in.
+            return Ok(Loads::built_in(&own));
+        }
         let mut wanted = vec![Load::new("virtio_pci"), Load::new("virtio_console")];
-        wanted.extend(driver.loads(e, depth)?);
+        wanted.extend(own);
         let scheduler = SCHEDULERS.iter().find(|(name, _)| *name == e.scheduler);
         // One that the kernel has not is refused by the file it is written to.
         wanted.extend(scheduler.map(|(_, module)| Load::new(module).if_there()));
@@ -166,20 +175,20 @@ impl Target for Kernel {
         if let Some(volume) = filesystem::volume(e)? {
             volume.check_program()?;
         }
+        let stack = self.stack_for(e)?;
+        let depth = e.queue_depth(&self.catalogue)?;
+        if let Some(driver) = self.driver_for(e) {
+            driver.loads(e, depth, stack.wanted())?;
+        }
         match self.kind.engine {
             Engine::Uml => drop(source::wanted(e)?),
             Engine::Qemu => {
-                let depth = e.queue_depth(&self.catalogue)?;
-                if let Some(driver) = self.driver_for(e) {
-                    driver.loads(e, depth)?;
-                }
                 qemu::check(self.kind.clock)?;
                 if let Some(image) = image::there(e)? {
-                    self.loads_for(e, &image, depth)?;
+                    self.loads_for(e, &image, depth, stack.wanted())?;
                 }
             }
         }
-        let stack = self.stack_for(e)?;
         let devices = stack.devices();
         Ok(Site {
             disk_bytes: stack.bytes(),
@@ -203,7 +212,8 @@ impl Target for Kernel {
         if self.kind.engine == Engine::Qemu {
             let image = image::prepare(e, stop, told)?;
             let depth = e.queue_depth(&self.catalogue)?;
-            return self.loads_for(e, &image, depth).map(|_| ());
+            let of_disks = self.stack_for(e)?.wanted();
+            return self.loads_for(e, &image, depth, of_disks).map(|_| ());
         }
         self.kernels.prepare(e, stop, told)?;
         match filesystem::volume(e)? {
@@ -269,14 +279,15 @@ impl Kernel {
         }
         let bytes = |(name, text): (String, String)| (name, text.into_bytes());
         let depth = plan.facts().queue_depth().unwrap_or(1);
-        let loads = self.loads_for(e, &kernel, depth)?;
+        let loads = self.loads_for(e, &kernel, depth, stack.wanted())?;
         let driver = self.driver_for(e);
-        let made = driver.map(|d| d.script(e, depth)).transpose()?;
+        let made = driver.map(|d| d.script(e, depth, stack.wanted()));
+        let made = made.transpose()?;
         let made = made.map(|made| format!("{}{made}", loads.script));
         let made = made.unwrap_or_default();
         let mut arguments = loads.arguments;
         let mut disks = Vec::new();
-        if driver.is_none() {
+        if self.kind.engine == Engine::Uml {
             arguments.extend(script::arguments(e, plan.facts()));
             disks = stack.modelled(&self.catalogue)?;
         }
@@ -298,7 +309,9 @@ impl Kernel {
         };
         let ended = machine.run(stop)?;
         let mut outcome = results::read(&ended, &text.jobs, e, &stack, &kernel, sinks)?;
-        outcome.notes.push(self.how_it_ran(&kernel, nr_cpus));
+        outcome
+            .notes
+            .push(self.how_it_ran(&kernel, nr_cpus, driver));
         if driver.is_none() && depth > script::DEPTH_MAX {
             outcome.notes.push(format!(
                 "the disk takes {} commands at once, not {depth}: virtio_uml has no more",
@@ -318,7 +331,7 @@ impl Kernel {
     }
 
     /// What a reader of the result should know of the machine.
-    fn how_it_ran(&self, kernel: &Built, nr_cpus: u32) -> String {
+    fn how_it_ran(&self, kernel: &Built, nr_cpus: u32, driver: Option<Driver>) -> String {
         let Kind { engine, clock, .. } = self.kind;
         let (release, source) = (&kernel.release, &kernel.source);
         let processors = match nr_cpus {
@@ -327,7 +340,11 @@ impl Kernel {
         };
         let how = match (engine, clock) {
             (Engine::Uml, _) => {
-                format!("ran in virtual time, on {processors}; its driver is virtio_blk")
+                let whose = match driver {
+                    Some(_) => "its disk is its own",
+                    None => "its driver is virtio_blk",
+                };
+                format!("ran in virtual time, on {processors}; {whose}")
             }
             (Engine::Qemu, Clock::Virtual) => format!(
                 "ran in QEMU, on {processors}, in virtual time: an instruction of any processor \

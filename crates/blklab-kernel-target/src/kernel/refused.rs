@@ -59,6 +59,7 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
     if kind.engine == Engine::Qemu {
         check_machine(kind, e)?;
     }
+    check_inside(e)?;
     super::filesystem::volume(e)?;
     super::groups::check(&e.cgroups)?;
     e.check_groups_of_kernel()?;
@@ -83,7 +84,11 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
             | Place::Boot("mem")
             | Place::Device
             | Place::Mount => true,
-            _ => setting.home == Home::Top || kind.engine == Engine::Uml && is_charged(name),
+            _ => {
+                setting.home == Home::Top
+                    || name == "inside"
+                    || kind.engine == Engine::Uml && is_charged(name)
+            }
         };
         if is_set && !is_followed {
             return Err(not_yet(name, name));
@@ -95,6 +100,19 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
 /// Whether a setting of the machine is followed where blklab keeps the clock.
 fn is_charged(name: &str) -> bool {
     FOLLOWED.contains(&name) || PRICES.iter().any(|p| p.settings.contains(&name))
+}
+
+/// Refuses a device that is to be the kernel's own and is none.
+fn check_inside(e: &Experiment) -> Result<(), Error> {
+    let device = e.device.name.as_str();
+    if e.queue.inside == Some(true) && !drivers::ALL.contains(&device) {
+        let what = format!(
+            "inside=1: the kernel has no {device} of its own; it has {}",
+            drivers::ALL.join(" and ")
+        );
+        return Err(Error::new(what).about("device"));
+    }
+    Ok(())
 }
 
 /// Refuses devices and machines that QEMU does not have.

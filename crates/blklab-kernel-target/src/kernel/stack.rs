@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The block devices of a machine: disks, and what lies on them.
 
-use super::drivers::Driver;
+use super::drivers::{Driver, Wanted};
+use super::layer::{BlockDevice, Layer};
 use super::{array, dm};
 use crate::disk::{Disk, ENDLESS_SECTORS};
 use crate::failed::failed;
@@ -15,34 +16,6 @@ use blklab_types::{Dev, Error, SECTOR_BYTES};
 const DISK_MAJOR: u16 = 254;
 /// Minor numbers of a disk of virtio.
 const DISK_MINORS: u16 = 16;
-
-/// A block device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BlockDevice {
-    /// Its name in /dev and /sys/block.
-    pub(super) name: String,
-    /// Its number, as it is told of.
-    pub(super) dev: Dev,
-}
-
-/// What lies on other block devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layer {
-    /// What it is, in an experiment's words.
-    pub(super) what: String,
-    /// The device that it is.
-    pub(super) device: BlockDevice,
-    /// Its length.
-    pub(super) sectors: u64,
-    /// The commands that make it.
-    pub(super) commands: Vec<String>,
-    /// Programs that these need, and their packages in Debian.
-    pub(super) programs: &'static [(&'static str, &'static str)],
-    /// Devices of device mapper that there are then.
-    pub(super) nr_mapped: usize,
-    /// From which sector of the disks on their data are kept; none: nowhere.
-    pub(super) kept_from: Option<u64>,
-}
 
 /// A disk at the bottom.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +52,16 @@ impl Bottom {
         })
     }
 
+    /// The same disk, if a driver of the kernel makes it.
+    fn made_by(mut self, driver: Driver, i: u32) -> Bottom {
+        self.device = BlockDevice {
+            name: driver.disk(i),
+            dev: driver.dev(i),
+        };
+        self.is_modelled = false;
+        self
+    }
+
     fn path(&self) -> String {
         format!("/dev/{}", self.device.name)
     }
@@ -109,15 +92,20 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// The stack of an experiment.
+    /// The stack of an experiment, whose disks are made by a driver of the kernel or
+    /// attached to the machine.
     ///
     /// # Errors
     /// If its device or what lies on it is not possible.
-    pub(super) fn new(e: &Experiment) -> Result<Stack, Error> {
+    pub(super) fn new(e: &Experiment, driver: Option<Driver>) -> Result<Stack, Error> {
         e.check_stack()?;
         let mut disks = Vec::new();
         for i in 0..e.nr_disks() {
-            disks.push(Bottom::new(i, e)?);
+            let disk = Bottom::new(i, e)?;
+            disks.push(match driver {
+                Some(driver) => disk.made_by(driver, i),
+                None => disk,
+            });
         }
         let alike = disks.clone();
         if let Some(name) = e.dm.fast_device() {
@@ -126,7 +114,9 @@ impl Stack {
                 name: name.to_owned(),
                 params: Vec::new(),
             };
-            let fast = Bottom::new(e.nr_disks(), &other);
+            // Disks of the kernel itself are none of the machine's.
+            let number = if driver.is_some() { 0 } else { e.nr_disks() };
+            let fast = Bottom::new(number, &other);
             let mut fast = fast.map_err(|e| e.about("dm"))?;
             fast.kept_from = Some(0);
             disks.push(fast);
@@ -136,7 +126,9 @@ impl Stack {
             layers: Vec::new(),
         };
         if let Some(md) = &e.md {
-            stack.layers.push(array::layer(md, &alike)?);
+            let below = stack.below(&alike);
+            let layer = array::layer(md, &below.paths, below.sectors)?;
+            stack.layers.push(layer);
         }
         for of in &e.dm.layers {
             let layer = dm::layer(of, &stack.below(&alike))?;
@@ -149,19 +141,14 @@ impl Stack {
         Ok(stack)
     }
 
-    /// The stack of an experiment whose disk the kernel makes itself.
-    ///
-    /// # Errors
-    /// If the device is not possible.
-    pub(super) fn made_by(driver: Driver, e: &Experiment) -> Result<Stack, Error> {
-        let mut stack = Stack::new(e)?;
-        let disk = &mut stack.disks[0];
-        disk.device = BlockDevice {
-            name: driver.disk().to_owned(),
-            dev: driver.dev(),
-        };
-        disk.is_modelled = false;
-        Ok(stack)
+    /// What is wanted of the driver that makes its disks.
+    pub(super) fn wanted(&self) -> Wanted {
+        let own = self.disks.iter().filter(|d| !d.is_modelled);
+        let kept = own.clone().any(|d| d.kept_from.is_some());
+        Wanted {
+            number: own.count() as u32,
+            keeps_data: kept,
+        }
     }
 
     /// What the next device of device mapper is put on: the top of the stack, or the
@@ -243,7 +230,7 @@ impl Stack {
     /// # Errors
     /// If there is no memory for their data.
     pub(super) fn modelled(&self, catalogue: &Catalogue) -> Result<Vec<Disk>, Error> {
-        let disks = self.disks.iter();
+        let disks = self.disks.iter().filter(|d| d.is_modelled);
         let disks = disks.map(|d| d.modelled(d.e.queue_facts(catalogue)?));
         disks.collect()
     }

@@ -309,7 +309,8 @@ fn arrays_that_cannot_be() {
     };
     let md = |keys: &str| said(&format!("kernel = '2.6.28'\n[md]\n{keys}\n"));
     for (text, expected) in [
-        ("level = 'raid5'", "no level is called 'raid5'"),
+        ("level = 'raid7'", "no level is called 'raid7'"),
+        ("level = 'raid5'\nmembers = 3", "the target kernel has it"),
         ("level = 'raid1'\nmembers = 1", "from 2 to 16"),
         ("level = 'raid1'\nmembers = 17", "from 2 to 16"),
         ("level = 'raid0'\nchunk_kb = 48", "a power of 2"),
@@ -332,6 +333,25 @@ fn arrays_that_cannot_be() {
         "{}",
         said(small)
     );
+}
+
+#[test]
+fn stacks_for_real_kernels_are_read_as_they_are_saved() {
+    for text in [
+        "[md]\nlevel = 'raid5'\nmembers = 3\nlayout = 'left-asymmetric'\nbitmap = 'internal'",
+        "dm = 'thin:chunk_kb=128+crypt:no_read_workqueue=1'",
+        "[dm]\nkind = 'striped'\ndisks = 3\nchunk_kb = 16",
+        "[[dm]]\nkind = 'delay'\nread_ms = 3\n[[dm]]\nkind = 'crypt'\nallow_discards = true",
+        "[device]\nname = 'null_blk'\ninside = 1",
+    ] {
+        let e = read(Source::Toml, &format!("job_file = 'a.fio'\n{text}\n")).expect(text);
+        let saved = e.to_toml("a.fio", &catalogue()).expect(text);
+        let again = read(Source::Toml, &saved).expect(&saved);
+        assert_eq!((&again.md, &again.dm), (&e.md, &e.dm), "{saved}");
+        assert_eq!(again.queue.inside, e.queue.inside, "{saved}");
+        let error = e.check(&catalogue()).expect_err(text).to_string();
+        assert!(error.contains("the target kernel has"), "{error}");
+    }
 }
 
 /// Superblocks of version 0.90 take the last 64 KiB of a whole number of them.

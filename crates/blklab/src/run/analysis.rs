@@ -62,9 +62,9 @@ impl Analysis {
         for of in &mut uses {
             of.lives = all.lives(of.dev);
         }
-        if plan.experiment().md.is_some() && !uses.is_empty() {
-            output.array = Some(uses.remove(0));
-        }
+        // What lies on the disks comes first; of several jobs use the topmost.
+        let on_disks = plan.experiment().nr_on_disks().min(uses.len());
+        output.array = uses.drain(..on_disks).next();
         output.disks = uses;
         output.watched = watches.0.into_iter().map(Watch::finish).collect();
     }
@@ -129,6 +129,8 @@ impl TraceSink for Analysis {
 
 /// The array, which is the first of the devices.
 fn array_dev(plan: &Plan) -> Option<Dev> {
-    plan.experiment().md?;
+    if plan.experiment().nr_on_disks() == 0 {
+        return None;
+    }
     plan.site().devices.first().map(|(dev, _)| *dev)
 }

@@ -63,6 +63,8 @@ const SHARE_MIN: f64 = 0.25;
 struct ArrayRmw {
     /// The threads of arrays.
     threads: Tasks,
+    /// The arrays that they are named after.
+    named: BTreeMap<Pid, Dev>,
     arrays: BTreeMap<Pid, Sum>,
     /// What arrays said of stripes in this section.
     messages: BTreeMap<Dev, Vec<Evidence>>,
@@ -78,6 +80,14 @@ struct Said {
     writes: u64,
 }
 
+/// What the thread of an array reads from members.
+#[derive(Debug, Default)]
+struct Reads {
+    number: u64,
+    total_ns: u64,
+    members: BTreeSet<Dev>,
+}
+
 /// How the messages of both ways begin.
 const SAYINGS: [&str; 2] = ["raid5 rmw ", "raid5 rcw "];
 
@@ -91,6 +101,7 @@ struct Sum {
     /// The array, if it is in the trace.
     array: Option<Dev>,
     members: BTreeSet<Dev>,
+    reads: Reads,
     writes: u64,
     after_read: u64,
 }
@@ -102,6 +113,18 @@ fn has_parity(comm: &str) -> bool {
         .and_then(|rest| rest.split_once("_raid"));
     of_array.is_some_and(|(_, level)| matches!(level, "4" | "5" | "6"))
 }
+
+/// The array that a thread is named after: `md0_raid5`.
+fn array_of(comm: &str) -> Option<Dev> {
+    let number = comm.strip_prefix("md")?.split('_').next()?;
+    Some(Dev {
+        major: MD_MAJOR,
+        minor: number.parse().ok()?,
+    })
+}
+
+/// The major number of md's devices.
+const MD_MAJOR: u16 = 9;
 
 impl Detector for ArrayRmw {
     fn message(&mut self, number: u64, event: &Event, text: &str) {
@@ -121,6 +144,9 @@ impl Detector for ArrayRmw {
 
     fn process(&mut self, pid: Pid, comm: &str) {
         self.threads.named(pid, has_parity(comm));
+        if let Some(dev) = array_of(comm).filter(|_| has_parity(comm)) {
+            self.named.insert(pid, dev);
+        }
     }
 
     fn section(&mut self, section: &Section, _: &Context) {
@@ -128,6 +154,7 @@ impl Detector for ArrayRmw {
             let sum = self.arrays.entry(pid).or_default();
             let mut pairs: Vec<(&Request, &Request)> = Vec::new();
             for disk in &section.disks {
+                sum.reads.add(disk, pid);
                 let found = sum.pairs(disk, pid);
                 if !found.is_empty() {
                     sum.members.insert(disk.dev);
@@ -152,14 +179,34 @@ impl Detector for ArrayRmw {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        let arrays = std::mem::take(&mut self.arrays).into_values();
-        let mut all: Vec<Finding> = arrays.filter_map(|sum| sum.finding(whole)).collect();
+        let mut reads: BTreeMap<Dev, Reads> = BTreeMap::new();
+        let mut all: Vec<Finding> = Vec::new();
+        for (pid, mut sum) in std::mem::take(&mut self.arrays) {
+            if let Some(dev) = self.named.get(&pid) {
+                reads.insert(*dev, std::mem::take(&mut sum.reads));
+            }
+            all.extend(sum.finding(whole));
+        }
         // What the members show says more.
         let seen: Vec<Dev> = all.iter().map(|f| f.dev).collect();
         let said = std::mem::take(&mut self.said).into_iter();
         let unseen = said.filter(|(dev, _)| !seen.contains(dev));
-        all.extend(unseen.filter_map(|(dev, said)| said.finding(dev, whole)));
+        all.extend(unseen.filter_map(|(dev, said)| said.finding(dev, reads.get(&dev), whole)));
         all
+    }
+}
+
+impl Reads {
+    fn add(&mut self, disk: &Disk, pid: Pid) {
+        let own = disk.requests.iter().filter(|r| r.pid == pid && r.is_read());
+        for read in own {
+            let (Some(start), Some(end)) = (read.start(), read.life.complete) else {
+                continue;
+            };
+            self.number += 1;
+            self.total_ns += end.since(start).0;
+            self.members.insert(disk.dev);
+        }
     }
 }
 
@@ -185,7 +232,7 @@ impl Said {
         }
     }
 
-    fn finding(self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+    fn finding(self, dev: Dev, reads: Option<&Reads>, whole: &Whole<'_>) -> Option<Finding> {
         let [rmw, rcw] = self.stripes;
         let count = self.harm.count();
         let rare = (count as f64) < SHARE_MIN * self.writes as f64;
@@ -203,8 +250,19 @@ impl Said {
             time_text(self.harm.total_ns() / count)
         );
         explain(&mut f);
-        f.missing
-            .push("the traces of its members: how long the reads take".to_owned());
+        match reads.filter(|r| r.number > 0) {
+            Some(reads) => {
+                let members = counted(reads.members.len() as u64, "members");
+                f.what += &format!(
+                    " Its thread reads {} times from {members}, {} each on average.",
+                    reads.number,
+                    time_text(reads.total_ns / reads.number)
+                );
+            }
+            None => f
+                .missing
+                .push("the traces of its members: how long the reads take".to_owned()),
+        }
         Some(f)
     }
 }
