@@ -52,9 +52,10 @@ pub(crate) fn execute(
                 stop: Arc::clone(stop),
                 meter: meter.clone(),
                 fingerprint: compares,
-                collect: match beside {
-                    true => Collect::Statistics,
-                    false => collected(a, &plans[place]),
+                collect: if beside {
+                    Collect::Statistics
+                } else {
+                    collected(a, &plans[place])
                 },
                 kept_events_max: if beside { side_by_side::EVENTS_MAX } else { 0 },
                 counters: a.out.is_some(),

@@ -25,9 +25,10 @@ pub(crate) fn of_run(e: &Experiment, record: &RunRecord) -> String {
         depth => format!(", queue depth {depth}"),
     };
     let md = e.md.map_or(String::new(), |md| format!(" as {md}"));
-    let dm = match e.dm.is_none() {
-        true => String::new(),
-        false => format!(" below {}", e.dm),
+    let dm = if e.dm.is_none() {
+        String::new()
+    } else {
+        format!(" below {}", e.dm)
     };
     let patches = match e.patches.as_slice() {
         [] => String::new(),

@@ -364,7 +364,7 @@ pub fn filesystems() -> Vec<Entry> {
     .chain(OF_KERNELS.iter().map(|(name, summary)| {
         entry(
             name,
-            &format!("{summary} (not modelled: real kernels alone)"),
+            format!("{summary} (not modelled: real kernels alone)"),
         )
     }))
     .collect()

@@ -120,7 +120,7 @@ mod tests {
         let kernel = Cache::image_for_tests(folder.path());
         let driver = Load::new("null_blk").with("nr_devices", 0);
         // Nobody has said what the image has.
-        let found = Loads::find(&kernel, &[driver.clone()]).expect("it is built in");
+        let found = Loads::find(&kernel, std::slice::from_ref(&driver)).expect("it is built in");
         assert_eq!(found.arguments, ["null_blk.nr_devices=0"]);
         assert!(found.files.is_empty());
         let lists = folder.path().join("images/6.12.1");

@@ -168,9 +168,10 @@ pub(super) fn script(
     for disk in stack.disks() {
         // Nothing is to be left in a scheduler of what comes before.
         let _ = writeln!(s, "echo none > {}", queue(disk, "scheduler"));
-        let learnt = match disk.is_modelled {
-            true => of_device(disk, catalogue)?,
-            false => Vec::new(),
+        let learnt = if disk.is_modelled {
+            of_device(disk, catalogue)?
+        } else {
+            Vec::new()
         };
         for (file, text) in learnt {
             let _ = writeln!(s, "put {file} '{text}'");

@@ -156,9 +156,10 @@ impl Stack {
     fn below(&self, alike: &[Bottom]) -> dm::Below {
         let fast = self.disks.get(alike.len());
         let is_disk = self.layers.is_empty();
-        let paths = match is_disk {
-            true => alike.iter().map(Bottom::path).collect(),
-            false => vec![self.top_path()],
+        let paths = if is_disk {
+            alike.iter().map(Bottom::path).collect()
+        } else {
+            vec![self.top_path()]
         };
         dm::Below {
             paths,
