@@ -57,7 +57,11 @@ pub(crate) fn execute(
                 } else {
                     collected(a, &plans[place])
                 },
-                kept_events_max: if beside { side_by_side::EVENTS_MAX } else { 0 },
+                kept_events_max: if beside {
+                    blklab::beside::EVENTS_MAX
+                } else {
+                    0
+                },
                 counters: a.out.is_some(),
                 has_idle_core,
                 ..RunOptions::default()

@@ -61,9 +61,10 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
             Some(md) if !varies("md") => format!("{md} of "),
             _ => String::new(),
         };
-        let mapped = match e.dm.is_none() || varies("dm") {
-            true => String::new(),
-            false => format!("{} on ", e.dm),
+        let mapped = if e.dm.is_none() || varies("dm") {
+            String::new()
+        } else {
+            format!("{} on ", e.dm)
         };
         about.push(format!("{mapped}{array}{}", e.device));
     }

@@ -12,6 +12,8 @@ use std::collections::BinaryHeap;
 /// Size of a disk whose model has no end: 1 TiB.
 pub const ENDLESS_SECTORS: u64 = 1 << 31;
 
+/// Sectors of the disk for results: 64 GiB, of which only what is written takes memory.
+pub(crate) const RESULTS_SECTORS: u64 = 1 << 27;
 /// Segments of a request, where nobody says otherwise.
 const SEGMENTS: u32 = 128;
 

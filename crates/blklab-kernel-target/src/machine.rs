@@ -3,7 +3,7 @@
 
 use crate::build::Built;
 use crate::cpio::{self, TakeFile};
-use crate::disk::Disk;
+use crate::disk::{Disk, RESULTS_SECTORS};
 use crate::failed::failed;
 use crate::group;
 use crate::host::{Host, Traffic};
@@ -24,8 +24,6 @@ use std::time::{Duration, Instant};
 /// the simulation, so that a run's text is the same at any hour.
 pub const EPOCH_MS: u64 = 1_230_768_000_000;
 
-/// Sectors of the disk for results: 64 GiB, of which only what is written takes memory.
-pub(crate) const RESULTS_SECTORS: u64 = 1 << 27;
 /// A kernel that is asked for nothing any more ends within this.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 /// What the clock of a machine follows.

@@ -59,7 +59,7 @@ pub(crate) fn check(clock: Clock) -> Result<(), Error> {
     let opened = File::options().read(true).write(true).open(KVM);
     opened.map(|_| ()).map_err(|e| {
         failed(&format!(
-            "KVM cannot be used ({e}); --target qemu needs none"
+            "KVM cannot be used ({e}); the target qemu needs none"
         ))
         .in_file(KVM)
     })

@@ -4,9 +4,9 @@
 
 use crate::build::{Built, Engine, find_program};
 use crate::cpio::Writer;
+use crate::disk::RESULTS_SECTORS;
 use crate::disk::{Disk, Mark};
 use crate::failed::failed;
-use crate::machine::RESULTS_SECTORS;
 use blklab_types::Error;
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};

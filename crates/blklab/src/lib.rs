@@ -75,6 +75,7 @@
 //! [`Target`]: targets::Target
 //! [`Sim`]: targets::Sim
 
+pub mod beside;
 pub mod claims;
 pub mod compare;
 pub mod counters;

@@ -373,8 +373,8 @@ fn share_processors(cells: &mut [Cell], planner: &Planner) -> Result<(), Error> 
         if e.vm.cpus.is_none() {
             e.set("cpus", &cpus.to_string(), planner.catalogue())?;
             e.remarks.push(format!(
-                "every target has {cpus} processor(s), as the target {name} has no more; \
-                 --set cpus=N chooses another number"
+                "every target has {cpus} processor(s), as the target {name} has no more, \
+                 unless cpus says how many"
             ));
         }
     }

@@ -4,12 +4,12 @@
 mod analysis;
 mod beside;
 
+use crate::beside::Beside;
 use crate::counters::{CounterLog, CounterSeries};
 use crate::disk_stats::DiskStats;
 use crate::fingerprint::{Fingerprint, MergedQueues};
 use crate::life_totals::LifeTotals;
 use crate::meter::Meter;
-use crate::side_by_side::Beside;
 use crate::trace_file::{Rows, TraceFormat, TraceOptions, TraceOut};
 use analysis::Analysis;
 use beside::Analyst;

@@ -2,27 +2,11 @@
 //! The same experiment on several targets: where their streams of events part, and how far
 //! the mean times of their phases are apart.
 
+use crate::beside::{Beside, EVENTS_MAX};
 use crate::matrix::Cell;
 use crate::run::RunOutput;
-use blklab_analysis::divergence::{self, Comparison, PhaseError, Side};
+use blklab_analysis::divergence::{self, Side};
 use blklab_types::Dev;
-use serde::Serialize;
-
-/// Events of a run that are kept for this, at most: 256 MB.
-pub const EVENTS_MAX: usize = 4_000_000;
-
-/// A run beside that of the same experiment on the first target.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Beside {
-    /// The two targets: the first, and its own.
-    pub targets: [String; 2],
-    /// Dispatches, device by device.
-    pub orders: Vec<Comparison>,
-    /// Mean times of the phases that both have.
-    pub phases: Vec<PhaseError>,
-    /// Whether events were left out: there were more than [`EVENTS_MAX`].
-    pub cut: bool,
-}
 
 /// The label without the target.
 fn without_target(cell: &Cell) -> impl Iterator<Item = &(String, String)> {
@@ -131,7 +115,7 @@ mod tests {
         assert_eq!(firsts, [Some(0), Some(0), Some(2), Some(2)]);
         let planner = Planner::new(Sim::default());
         let options = RunOptions {
-            kept_events_max: super::EVENTS_MAX,
+            kept_events_max: crate::beside::EVENTS_MAX,
             ..RunOptions::default()
         };
         let mut runs: Vec<_> = cells

@@ -5,8 +5,9 @@
 use super::{Pairs, WIDTH, label};
 use crate::output::{fold, time};
 use blklab::analysis::divergence::PhaseError;
+use blklab::beside::{Beside, EVENTS_MAX};
 use blklab::matrix::Cell;
-use blklab::side_by_side::{Beside, EVENTS_MAX};
+
 use std::io::Write;
 
 /// The phases that are shown, and what they are.

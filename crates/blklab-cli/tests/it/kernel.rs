@@ -53,7 +53,7 @@ fn what_is_not_there_is_said_with_what_brings_it() {
             "mount of ext4 is not modelled; the target kernel has it",
         ),
         (
-            &["run", "--scenario", "compilebench", "--target", "kernel"],
+            &["run", "compilebench", "--target", "kernel"],
             "does not take compilebench of compilebench, which is a program and no fio job",
         ),
         (

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 ///
 /// # Errors
 /// If it is not there, and its name is not that of a release that could be fetched.
-pub(super) fn there(e: &Experiment) -> Result<Option<Built>, Error> {
+pub(super) fn in_cache(e: &Experiment) -> Result<Option<Built>, Error> {
     match get(e) {
         Ok(image) => Ok(Some(image)),
         Err(err) => {
@@ -41,7 +41,7 @@ pub(super) fn prepare(
     stop: &AtomicBool,
     told: &mut dyn FnMut(String),
 ) -> Result<Built, Error> {
-    if let Some(there) = there(e)? {
+    if let Some(there) = in_cache(e)? {
         return Ok(there);
     }
     let mut watch = Watch {

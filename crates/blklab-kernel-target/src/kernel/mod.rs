@@ -184,7 +184,7 @@ impl Target for Kernel {
             Engine::Uml => drop(source::wanted(e)?),
             Engine::Qemu => {
                 qemu::check(self.kind.clock)?;
-                if let Some(image) = image::there(e)? {
+                if let Some(image) = image::in_cache(e)? {
                     self.loads_for(e, &image, depth, stack.wanted())?;
                 }
             }

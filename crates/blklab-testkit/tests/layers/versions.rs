@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// What may: the type itself, and what looks up rows.
-const MAY: [(&str, &str); 13] = [
+const MAY: [(&str, &str); 14] = [
     ("blklab-kernel/src/version.rs", "the type"),
     ("blklab-kernel/src/change.rs", "proves tables"),
     ("blklab-kernel/src/features.rs", "makes tables"),
@@ -28,6 +28,10 @@ const MAY: [(&str, &str); 13] = [
     (
         "blklab-experiment/src/cgroup/check.rs",
         "says when control groups came",
+    ),
+    (
+        "blklab-kernel-target/src/kernel/source.rs",
+        "finds the source of a release",
     ),
     ("blklab/src/list.rs", "lists rows"),
     (
