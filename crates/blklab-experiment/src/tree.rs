@@ -14,13 +14,16 @@ const LINES_MAX: usize = 100;
 /// If there is no such Makefile.
 pub(crate) fn release(tree: &Path) -> Result<KernelVersion, Error> {
     let file = tree.join("Makefile");
-    let told = |e: Error| {
-        e.in_file(&file.display().to_string())
-            .about("kernel_source")
-    };
-    let text = std::fs::read_to_string(&file)
-        .map_err(|e| told(Error::new(format!("cannot be read: {e}")).of_kind(e.kind().into())))?;
-    release_in(&text).map_err(told)
+    let shown = shown(&file.display().to_string()).to_string();
+    let text = std::fs::read_to_string(&file).map_err(|e| {
+        let what = format!("{shown} cannot be read: {e}");
+        let error = Error::new(what).of_kind(e.kind().into());
+        error.about("kernel_source")
+    })?;
+    release_in(&text).map_err(|e| {
+        let what = format!("{shown}: {}", e.what);
+        Error::new(what).about("kernel_source")
+    })
 }
 
 /// The release that a Makefile says.

@@ -53,7 +53,22 @@ struct Shown<'a> {
     experiments: Vec<&'a Compared>,
 }
 
+/// Refuses a folder for cases that has anything: nothing of the user's is replaced.
+fn check_empty(folder: &Path) -> Result<()> {
+    let has_any = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if has_any {
+        bail!(
+            "--keep {}: the folder is not empty; cases are kept in one of their own",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
 pub(super) fn conform(a: &ConformArgs) -> Result<Outcome> {
+    if let Some(folder) = &a.keep {
+        check_empty(folder)?;
+    }
     let interrupt = Interrupt::watch();
     // A real kernel has no schedulers but its own.
     let planner = targets::planner(Schedulers::default());

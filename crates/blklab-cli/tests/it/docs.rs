@@ -244,7 +244,8 @@ fn commands_in_sentences() {
                 .iter()
                 .any(|n| !n.is_empty() && words.join(" ").starts_with(n.as_str()));
             assert!(known, "{}: there is no {q}", document.name);
-            if known && is_complete(&names, q) && !is_long(q) {
+            let is_elsewhere = ELSEWHERE.iter().any(|(line, _)| q.contains(line));
+            if known && is_complete(&names, q) && !is_long(q) && !is_elsewhere {
                 commands.insert(q.clone());
             }
         }
@@ -264,6 +265,7 @@ fn options_in_documents() {
         ("--debug=io", "fio"),
         ("--parse-only", "fio"),
         ("--path", "cargo install"),
+        ("--create_only=1", "fio"),
     ];
     let f = folder();
     let known: BTreeSet<String> = subcommands(&f)

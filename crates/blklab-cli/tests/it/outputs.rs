@@ -69,6 +69,11 @@ const CASES: &[Case] = &[
         "reproduce cfq-quantum-2010 --testbeds 1 --save links",
         "ran/events.blk",
     ),
+    case(
+        "conform --keep",
+        "conform --against kernel --keep ran",
+        "ran/experiment.toml",
+    ),
     case("trace convert OUTPUT", "trace convert in.txt @", "in.txt"),
     case(
         "trace convert OUTPUT",

@@ -164,17 +164,17 @@ pub(crate) static FILES: &[Setting] = &[
     ),
     of_a_kernel!(
         "blkio.throttle.write_bps_device",
-        "bytes written per second, likewise",
+        "bytes written per second, as that",
         KernelVersion::v2_6(37)
     ),
     of_a_kernel!(
         "blkio.throttle.read_iops_device",
-        "reads per second, likewise",
+        "reads per second, as that",
         KernelVersion::v2_6(37)
     ),
     of_a_kernel!(
         "blkio.throttle.write_iops_device",
-        "writes per second, likewise",
+        "writes per second, as that",
         KernelVersion::v2_6(37)
     ),
     of_a_kernel!(

@@ -84,7 +84,11 @@ settings! {
 
     /// processor time of a page that a buffered write has behind its first
     further_page_cost_ns: u32 = cost_ns(1000)
-        .effective(|e, _| i64::try_from(e.further_page_cost().ns()).ok())
+        .effective(|e, _| {
+            // As it is written: processor time of the machine comes on top of it.
+            let ns = e.vm.further_page_cost_ns;
+            Some(i64::from(ns.unwrap_or_else(|| e.vm.page_cost_ns(e.kernel))))
+        })
         .manual("each page of a buffered write but the first, beside its copying, as pages of one \
               folio take less than pages of their own", "that of page_cost_ns");
 

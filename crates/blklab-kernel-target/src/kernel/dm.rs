@@ -353,7 +353,7 @@ mod tests {
         check("thin", "0 14680064 thin /dev/dm-2 0\\n");
         check(
             "snapshot:of=snapshot",
-            "0 13421792 snapshot /dev/dm-0 /dev/dm-1 P 32\\n",
+            "0 13421760 snapshot /dev/dm-0 /dev/dm-1 P 32\\n",
         );
         check(
             "writecache:size_mb=64",

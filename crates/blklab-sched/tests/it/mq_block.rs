@@ -480,10 +480,12 @@ fn limited_depths_of_a_queue_as_it_is_set_up() {
         ("bfq", false, 20),
     ] {
         let mut setup = MqSetup::tags("7.3", sched, 31);
+        setup.limits.nr_requests = None;
         setup.limits.scheduled_by_default = by_default;
         assert_eq!(granted_as_it_is(setup), tags, "{sched}");
     }
     let mut setup = MqSetup::tags("7.3", "kyber", 31);
+    setup.limits.nr_requests = None;
     setup.tunables = vec![("async_depth", 10)];
     assert_eq!(granted_as_it_is(setup), 10);
 }

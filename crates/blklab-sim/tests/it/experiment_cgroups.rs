@@ -99,20 +99,18 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             MQ,
             "io.latency = 'target=5'",
-            line(8, "io.latency is not modelled; the target kernel has it"),
+            "e.toml: cgroup a: io.latency is not modelled; the target kernel has it".to_owned(),
         ),
         (
             MQ,
             "'io.cost.qos' = 'enable=1'",
-            line(
-                8,
-                "io.cost.qos is a file of the root group, which is called /",
-            ),
+            "e.toml: cgroup a: io.cost.qos is a file of the root group, which is called /"
+                .to_owned(),
         ),
         (
             CFQ,
             "blkio.throttle.read_bps_device = 1",
-            line(8, "blkio.throttle.read_bps_device is not"),
+            "e.toml: cgroup a: blkio.throttle.read_bps_device is not".to_owned(),
         ),
         (
             CFQ,
