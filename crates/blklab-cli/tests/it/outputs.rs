@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 /// Options whose files are only read.
-const READ: [&str; 6] = [
+const READ: [&str; 7] = [
     "context",
     "stack",
     "results",
     "disk",
     "filename",
     "kernel-source",
+    "modules",
 ];
 
 /// A command that must be refused, with the option that writes; `@` is the name of a file that
@@ -266,6 +267,7 @@ fn nothing_that_is_read_or_of_a_run_is_replaced() {
                 "which this command reads",
                 "belongs to the run directory ran",
                 "exists and is another file",
+                "the folder is not empty",
                 "both write",
             ];
             let is_refused = why.iter().any(|why| done.stderr.contains(why));

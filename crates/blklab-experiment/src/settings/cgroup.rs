@@ -164,7 +164,7 @@ pub(crate) static FILES: &[Setting] = &[
     ),
     of_a_kernel!(
         "blkio.throttle.write_bps_device",
-        "bytes written per second, as that",
+        "bytes written per second, as with that",
         KernelVersion::v2_6(37)
     ),
     of_a_kernel!(
