@@ -48,6 +48,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "it fetches the source of a kernel and builds it, for minutes",
     ),
     ("--target kernel", "it needs a kernel that was built"),
+    ("--target sim,kernel", "it needs a kernel that was built"),
     ("--target qemu", "it needs an image that was fetched"),
     ("--target kvm", "it needs an image that was fetched"),
     ("--against kernel", "it needs a kernel that was built"),
