@@ -30,6 +30,7 @@ conform:        ## measured cases carried in the project against the model
 	$(BUILD) cargo run --release --bin blklab -- conform testdata/legacy/cases
 
 nightly:        ## 500 random experiments on the models and on each kernel that was built
+	rm -rf target/nightly
 	$(BUILD) cargo run --release --bin blklab -- conform --against kernel --kernel 6.1,6.12,7.3 --count 500 --keep target/nightly
 
 test-kernel:    ## tests and measured cases that need a kernel that was built
