@@ -107,19 +107,7 @@ impl RaState {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A file whose first pages are cached.
-    struct Prefix(u64);
-
-    impl Cached for Prefix {
-        fn next_hole(&self, page: u64, max: u64) -> Option<u64> {
-            let hole = page.max(self.0);
-            (hole - page < max).then_some(hole)
-        }
-        fn run_before(&self, page: u64, max: u64) -> u64 {
-            if page <= self.0 { page.min(max) } else { 0 }
-        }
-    }
+    use crate::readahead::Prefix;
 
     /// The first windows of a reader of single pages.
     fn windows(max: u64, large: bool, n: usize) -> Vec<(u64, u64)> {

@@ -283,22 +283,24 @@ impl RaState {
     }
 }
 
+/// For tests: a file whose first pages are cached.
+#[cfg(test)]
+pub(crate) struct Prefix(pub(crate) u64);
+
+#[cfg(test)]
+impl Cached for Prefix {
+    fn next_hole(&self, page: u64, max: u64) -> Option<u64> {
+        let hole = page.max(self.0);
+        (hole - page < max).then_some(hole)
+    }
+    fn run_before(&self, page: u64, max: u64) -> u64 {
+        if page <= self.0 { page.min(max) } else { 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A file whose first pages are cached.
-    struct Prefix(u64);
-
-    impl Cached for Prefix {
-        fn next_hole(&self, page: u64, max: u64) -> Option<u64> {
-            let hole = page.max(self.0);
-            (hole - page < max).then_some(hole)
-        }
-        fn run_before(&self, page: u64, max: u64) -> u64 {
-            if page <= self.0 { page.min(max) } else { 0 }
-        }
-    }
 
     /// Reads a file sequentially and lists (trigger, start, size, marker).
     fn sequential(which: Readahead, call_pages: u64, end: u64) -> Vec<(u64, u64, u64, u64)> {

@@ -69,6 +69,19 @@ impl FioReport {
         }
     }
 
+    /// A case that runs, of which nothing is compared yet.
+    fn begun(e: &Experiment) -> FioReport {
+        FioReport {
+            id: e.id.clone(),
+            scheduler: e.scheduler.clone(),
+            kernel: e.kernel.to_string(),
+            skipped: None,
+            decisions: None,
+            figures: Vec::new(),
+            bandwidth_ratio: None,
+        }
+    }
+
     /// Whether everything that was compared agrees.
     pub fn agrees(&self) -> bool {
         self.decisions.as_ref().is_none_or(|d| d.identical) && self.outside().next().is_none()
@@ -249,13 +262,7 @@ pub fn run_fio_case(
     let beside = results.parent().unwrap_or(Path::new("")).to_path_buf();
     let catalogue = blklab_sim::catalogue();
     let mut e = blklab_experiment::load(case, &catalogue)?;
-    let mut report = FioReport {
-        id: e.id.clone(),
-        scheduler: e.scheduler.clone(),
-        kernel: e.kernel.to_string(),
-        skipped: None,
-        ..FioReport::not_run(case, String::new())
-    };
+    let mut report = FioReport::begun(&e);
     let measured = measured::jobs(&results.join(format!("{}.json", e.id)))?;
     let variation = Variation::read(&beside)?;
     if let Err(err) = e.check(&catalogue) {

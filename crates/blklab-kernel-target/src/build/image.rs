@@ -7,7 +7,7 @@ use super::command::{Step, Watch, run};
 use super::key::Key;
 use super::make::{Site, busybox, extract};
 use super::modules::{BUILTIN, DEPENDENCIES, KEPT, MODULES, Modules};
-use super::recipe::unwritten;
+use super::recipe::{unread, unwritten};
 use super::source::Source;
 use super::tools::{self, TO_FETCH, TO_SORT_MODULES};
 use crate::failed::failed;
@@ -249,12 +249,6 @@ fn modules_folder(folder: &Path, release: &str) -> Result<PathBuf, Error> {
         ))
         .in_file(&folder.display().to_string())
     })
-}
-
-fn unread(path: &Path, e: &std::io::Error) -> Error {
-    Error::new(format!("cannot be read: {e}"))
-        .of_kind(e.kind().into())
-        .in_file(&path.display().to_string())
 }
 
 /// The release that an image has in it.

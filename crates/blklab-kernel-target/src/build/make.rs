@@ -6,7 +6,7 @@ use super::cache::{About, Built, Cache, Engine, unremoved};
 use super::command::{Step, Watch, output, run};
 use super::key::Key;
 use super::overlay;
-use super::recipe::{self, no_tree, unwritten};
+use super::recipe::{self, no_tree, unread, unwritten};
 use super::source::Source;
 use super::tools;
 use crate::failed::failed;
@@ -86,11 +86,7 @@ pub fn built(cache: &Cache, source: &Source) -> Result<Option<Built>, Error> {
 }
 
 fn canonical(tree: &Path) -> Result<PathBuf, Error> {
-    std::fs::canonicalize(tree).map_err(|e| {
-        Error::new(format!("cannot be read: {e}"))
-            .of_kind(e.kind().into())
-            .in_file(&tree.display().to_string())
-    })
+    std::fs::canonicalize(tree).map_err(|e| unread(tree, &e))
 }
 
 fn key_of_tree(tree: &Path, files: &BTreeSet<PathBuf>) -> Key {

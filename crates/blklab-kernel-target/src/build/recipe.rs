@@ -156,6 +156,13 @@ fn write_if_new(path: &Path, text: &str) -> Result<(), Error> {
     std::fs::write(path, text).map_err(|e| unwritten(path, &e))
 }
 
+/// A file of the user that cannot be read.
+pub(super) fn unread(path: &Path, e: &std::io::Error) -> Error {
+    Error::new(format!("cannot be read: {e}"))
+        .of_kind(e.kind().into())
+        .in_file(&path.display().to_string())
+}
+
 /// A file of the cache that cannot be written.
 pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Error {
     failed(&format!("cannot be written: {e}")).in_file(&path.display().to_string())

@@ -92,14 +92,16 @@ fn run(e: &Experiment, catalogue: &Catalogue) -> Option<(Vec<Dev>, Seen)> {
     Some((devices, seen.swap_remove(0)))
 }
 
+/// Runs what lies on disks, where a kernel was built, as [`run`] does.
+fn run_stack(md: &str, dm: &str) -> Option<(Vec<Dev>, Seen)> {
+    let kernel = super::kernel()?;
+    let catalogue = blklab_sim::catalogue();
+    run(&experiment(&kernel, &catalogue, md, dm), &catalogue)
+}
+
 #[test]
 fn raid_5_reads_before_it_writes_a_part_of_a_stripe() {
-    let Some(kernel) = super::kernel() else {
-        return;
-    };
-    let catalogue = blklab_sim::catalogue();
-    let e = experiment(&kernel, &catalogue, "raid5:3", "none");
-    let Some((devices, seen)) = run(&e, &catalogue) else {
+    let Some((devices, seen)) = run_stack("raid5:3", "none") else {
         return;
     };
     assert_eq!(devices.len(), 4);
@@ -118,17 +120,7 @@ fn raid_5_reads_before_it_writes_a_part_of_a_stripe() {
 
 #[test]
 fn device_mapper_lies_on_an_array() {
-    let Some(kernel) = super::kernel() else {
-        return;
-    };
-    let catalogue = blklab_sim::catalogue();
-    let e = experiment(
-        &kernel,
-        &catalogue,
-        "raid1:2",
-        "thin+crypt:sector_size=4096",
-    );
-    let Some((devices, seen)) = run(&e, &catalogue) else {
+    let Some((devices, seen)) = run_stack("raid1:2", "thin+crypt:sector_size=4096") else {
         return;
     };
     assert_eq!(devices.len(), 5);
@@ -141,18 +133,9 @@ fn device_mapper_lies_on_an_array() {
 
 #[test]
 fn a_delay_is_one_of_virtual_time() {
-    let Some(kernel) = super::kernel() else {
-        return;
-    };
-    let catalogue = blklab_sim::catalogue();
     // From 50 ms on no release polls the clock for it.
-    let e = experiment(
-        &kernel,
-        &catalogue,
-        "",
-        "delay:read_ms=60:write_ms=60:flush_ms=60",
-    );
-    let Some((devices, seen)) = run(&e, &catalogue) else {
+    let delay = "delay:read_ms=60:write_ms=60:flush_ms=60";
+    let Some((devices, seen)) = run_stack("", delay) else {
         return;
     };
     let counts = seen.0.lock().expect("it has ended");

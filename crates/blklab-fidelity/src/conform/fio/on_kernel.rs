@@ -31,13 +31,7 @@ pub fn run_fio_case_on_kernel(
     let beside = results.parent().unwrap_or(Path::new("")).to_path_buf();
     let planner = targets::planner(Schedulers::default());
     let mut e = blklab_experiment::load(case, planner.catalogue())?;
-    let mut report = FioReport {
-        id: e.id.clone(),
-        scheduler: e.scheduler.clone(),
-        kernel: e.kernel.to_string(),
-        skipped: None,
-        ..FioReport::not_run(case, String::new())
-    };
+    let mut report = FioReport::begun(&e);
     let measured = measured::jobs(&results.join(format!("{}.json", e.id)))?;
     let variation = Variation::read(&beside)?;
     "kernel".clone_into(&mut e.target);
