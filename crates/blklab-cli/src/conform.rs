@@ -8,6 +8,7 @@ mod machines;
 
 use crate::Outcome;
 use crate::args::{CaseTarget, ConformArgs, ConformFormat};
+use crate::interrupt::Interrupt;
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
@@ -42,7 +43,10 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     let machines = machines::cases(&machines)?;
     let (machines, of_fio) = chosen(&a.cases, machines, of_fio)?;
     let machines = machines::run(a, &machines)?;
-    let of_fio = fio::run(a, &of_fio)?;
+    let interrupt = Interrupt::watch();
+    let of_fio = fio::run(a, &of_fio, &interrupt)?;
+    let was_ended = interrupt.happened();
+    drop(interrupt);
     let cores = blklab::parallel::cores();
     let progress = Progress::new(cases.len() + disks.len());
     let reports = blklab::parallel::map(&cases, cores, |case| {
@@ -82,6 +86,9 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
         }
     }
     out.flush()?;
+    if was_ended {
+        return Ok(Outcome::Interrupted);
+    }
     if report.summary.ran == 0
         && report.disks.is_empty()
         && report.machines.iter().all(|m| m.skipped.is_some())

@@ -20,11 +20,34 @@ const SEGMENTS: u32 = 128;
 /// What a kernel says by a write to the last pages of its disk for results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// From here on the run counts: the models of disks say when commands end.
+    /// The write ends with the second: however long what came before took, what follows
+    /// begins at the same place of its timers.
+    Align,
+    /// From here on the run counts: the models of disks say when commands end. It begins
+    /// with a second, too.
     Begin,
     /// What follows does not count.
     End,
 }
+
+impl Mark {
+    /// All of them, with the commands that write them.
+    pub(crate) const ALL: [(&'static str, Mark); 3] = [
+        ("align", Mark::Align),
+        ("begin", Mark::Begin),
+        ("end", Mark::End),
+    ];
+
+    /// When the write of one ends that comes now.
+    pub(crate) fn ends_at(self, now: Time) -> Time {
+        match self {
+            Mark::Align | Mark::Begin => Time(now.0.next_multiple_of(SECOND.ns())),
+            Mark::End => now,
+        }
+    }
+}
+
+const SECOND: Span = Span::from_ms(1000);
 
 /// Sectors of a page of marks.
 const MARK_SECTORS: u64 = 8;
@@ -116,6 +139,7 @@ impl Disk {
     pub(crate) fn page_of(capacity_sectors: u64, mark: Mark) -> u64 {
         let pages = capacity_sectors / MARK_SECTORS;
         match mark {
+            Mark::Align => pages - 3,
             Mark::Begin => pages - 2,
             Mark::End => pages - 1,
         }
@@ -128,7 +152,11 @@ impl Disk {
 
     /// Follows what was said.
     pub(crate) fn follow(&mut self, mark: Mark) {
-        self.is_timed = mark == Mark::Begin;
+        match mark {
+            Mark::Align => {}
+            Mark::Begin => self.is_timed = true,
+            Mark::End => self.is_timed = false,
+        }
     }
 
     /// Memory that its data take.
@@ -218,16 +246,19 @@ impl Disk {
                     nr_sectors: *nr_sectors,
                 };
                 self.nr_requests += 1;
+                let mark = self.mark_at(*sector).filter(|_| *op == Op::Write);
+                if let Some(mark) = mark {
+                    self.marks = Some(Marks(Some(mark)));
+                    self.end(mark.ends_at(now), r, Status::Ok);
+                    return Ok(());
+                }
                 if command.exceeds(self.description.capacity_sectors) {
                     self.end(now, r, Status::Failed);
                     return Ok(());
                 }
                 match op {
                     Op::Read => self.store.read(memory, *sector, data)?,
-                    Op::Write => match self.mark_at(*sector) {
-                        Some(mark) => self.marks = Some(Marks(Some(mark))),
-                        None => self.store.write(memory, *sector, data)?,
-                    },
+                    Op::Write => self.store.write(memory, *sector, data)?,
                     Op::Discard => self.store.discard(*sector, *nr_sectors)?,
                     Op::Flush => {}
                 }
@@ -251,9 +282,8 @@ impl Disk {
         self.marks.as_ref()?;
         let page = sector / MARK_SECTORS;
         let capacity = self.description.capacity_sectors;
-        let all = [Mark::Begin, Mark::End];
-        all.into_iter()
-            .find(|mark| Disk::page_of(capacity, *mark) == page)
+        let mut all = Mark::ALL.into_iter().map(|(_, mark)| mark);
+        all.find(|mark| Disk::page_of(capacity, *mark) == page)
     }
 
     /// Does what is due now and returns the requests that end.
@@ -264,11 +294,15 @@ impl Disk {
             self.wakes.pop();
             self.call(now, |model, cx| model.wake(cx, token));
         }
+        if self.ends_at > now {
+            return Vec::new();
+        }
         std::mem::take(&mut self.ending)
     }
 
-    fn end(&mut self, now: Time, request: Request, status: Status) {
-        self.ends_at = now;
+    /// Ends a request at a time, and not before those that end already.
+    fn end(&mut self, at: Time, request: Request, status: Status) {
+        self.ends_at = self.ends_at.max(at);
         self.ending.push((request, status));
     }
 

@@ -26,7 +26,7 @@ use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Name of the socket of the clock.
 const CLOCK: &str = "clock";
@@ -48,7 +48,6 @@ pub struct Host {
     listener: UnixListener,
     clock: Option<Channel>,
     disks: Vec<Attached>,
-    folder: PathBuf,
     /// How far the clock is.
     now: u64,
     /// When the kernel wants to run.
@@ -111,7 +110,6 @@ impl Host {
             listener,
             clock: None,
             disks: attached,
-            folder: folder.to_owned(),
             now: 0,
             request: NEVER,
             waits: false,
@@ -128,9 +126,8 @@ impl Host {
     pub fn arguments(&self) -> Vec<String> {
         /// The number that virtio has for disks.
         const BLOCK: u32 = 2;
-        let folder = self.folder.display();
-        let disk = |i: usize| format!("virtio_uml.device={folder}/{}:{BLOCK}", disk_socket(i));
-        let clock = format!("time-travel=ext:{folder}/{CLOCK}");
+        let disk = |i: usize| format!("virtio_uml.device={}:{BLOCK}", disk_socket(i));
+        let clock = format!("time-travel=ext:{CLOCK}");
         std::iter::once(clock)
             .chain((0..self.disks.len()).map(disk))
             .collect()
@@ -262,7 +259,7 @@ impl Host {
         };
         if let Some(mark) = self.disks[i].disk.take_mark() {
             if mark == Mark::Begin {
-                self.begun = self.now;
+                self.begun = mark.ends_at(Time(self.now)).0;
             }
             for attached in &mut self.disks {
                 attached.disk.follow(mark);

@@ -255,15 +255,13 @@ fn command(kernel: &Built, folder: &Path, console: &Path) -> Result<Command, Err
     command
         .args(["--pdeathsig", "KILL", "--"])
         .arg(kernel.program());
-    let folder = folder.display();
-    for argument in [
-        format!("initrd={folder}/initramfs"),
-        format!("uml_dir={folder}/"),
-        format!("time-travel-start={}", EPOCH_MS * 1_000_000),
-    ] {
-        command.arg(argument);
-    }
+    command.arg(format!("time-travel-start={}", EPOCH_MS * 1_000_000));
     command.args([
+        // Names in the folder it runs in: a kernel stirs its command line into its random
+        // numbers.
+        "initrd=initramfs",
+        "uml_dir=./",
+        "umid=machine",
         "con=null",
         "con0=null,fd:1",
         "con1=null",
@@ -283,7 +281,7 @@ fn command(kernel: &Built, folder: &Path, console: &Path) -> Result<Command, Err
         .env("HOME", "/")
         // The kernel uses the register that the C library would have for this.
         .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
-        .current_dir("/")
+        .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)

@@ -51,7 +51,7 @@ impl Userland {
             }
             archive.file("bin/busybox", true, &std::fs::read(kernel.busybox())?)?;
             archive.file("init", true, INIT.replace(RESULTS, results).as_bytes())?;
-            for (name, mark) in [("begin", Mark::Begin), ("end", Mark::End)] {
+            for (name, mark) in Mark::ALL {
                 archive.file(
                     &format!("bin/{name}"),
                     true,
@@ -79,7 +79,7 @@ impl Userland {
     }
 }
 
-/// The command that says where a run begins and ends.
+/// The command that writes a mark.
 fn mark_command(results: &str, mark: Mark) -> String {
     let page = Disk::page_of(RESULTS_SECTORS, mark);
     format!(

@@ -30,6 +30,9 @@ const CGROUP: [&str; 5] = [
     "io.prio.class",
 ];
 
+/// Those of them that limit: who is in such a group is written down.
+const LIMITS: [&str; 2] = ["io.max", "io.latency"];
+
 /// Whether io.cost controls a device, and how: a file of the root group.
 const IO_COST: &str = "io.cost.qos";
 
@@ -75,12 +78,18 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
         say(IO_COST.into(), &of_disk(&value.unwrap_or_default(), disk));
     }
     for (group, folder) in cgroups(roots) {
+        let mut is_limited = false;
         for file in CGROUP {
             if let Ok(value) = fs::read_to_string(folder.join(file)) {
                 // One line for each device: those of this one.
                 let of_disk = of_disk(&value, disk);
+                is_limited |= LIMITS.contains(&file) && !of_disk.is_empty();
                 say(format!("cgroup.{group}.{file}"), &of_disk);
             }
+        }
+        if is_limited && let Ok(pids) = fs::read_to_string(folder.join("cgroup.procs")) {
+            let pids: Vec<&str> = pids.split_whitespace().collect();
+            say(format!("cgroup.{group}.processes"), &pids.join(" "));
         }
     }
     let mut text = String::new();

@@ -27,6 +27,17 @@ pub struct JobText {
     around: RealSurroundings,
 }
 
+impl JobText {
+    /// The jobs of an experiment; none if it has no fio jobs.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad section.
+    pub fn of_experiment(e: &Experiment) -> Result<Option<JobText>, Error> {
+        let key = JobKey::for_experiment(e);
+        key.map(|key| key.parse()).transpose()
+    }
+}
+
 /// All that the jobs of an experiment depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobKey {

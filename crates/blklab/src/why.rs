@@ -22,10 +22,11 @@ use blklab_experiment::{Catalogue, Experiment, NAMED_BYTES_MAX, read_named};
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
-use blklab_target::{Outcome, Plan, Sinks};
+use blklab_target::{JobText, Outcome, Plan, Sinks};
 use blklab_trace::{NullSink, POINTS, TraceSink};
 use blklab_types::Error;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -280,6 +281,7 @@ pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Erro
             facts.push((format!("cgroup.{}.{file}", group.name), value));
         }
     }
+    facts.extend(members(e)?);
     let mut context = Context::default();
     for (key, value) in facts {
         context
@@ -287,6 +289,28 @@ pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Erro
             .map_err(|e| Error::new(e.to_string()))?;
     }
     Ok(context)
+}
+
+/// Which jobs are in which control groups, where any is in one: processes have the names
+/// of their jobs.
+fn members(e: &Experiment) -> Result<Vec<(String, String)>, Error> {
+    let Some(text) = JobText::of_experiment(e)? else {
+        return Ok(Vec::new());
+    };
+    let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for job in &text.jobs.jobs {
+        let group = job.settings.cgroup.as_deref().unwrap_or("/");
+        members.entry(group).or_default().push(&job.name);
+    }
+    if members.keys().all(|group| *group == "/") {
+        return Ok(Vec::new());
+    }
+    let said = members.into_iter().map(|(group, mut names)| {
+        // They stand apart by blanks.
+        names.retain(|name| !name.contains(char::is_whitespace));
+        (format!("cgroup.{group}.processes"), names.join(" "))
+    });
+    Ok(said.collect())
 }
 
 /// Sets one fact by its short name: `nr_requests=8`, `slice_idle=0`.

@@ -9,6 +9,7 @@
 //! is assumed.
 
 use blklab_kernel::KernelVersion;
+use blklab_types::Pid;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -262,6 +263,22 @@ impl Context {
         self.of_groups("io.max")
     }
 
+    /// The control group of a process, if the context says so: `cgroup.GROUP.processes` has
+    /// numbers of processes, or their names, apart by blanks.
+    pub fn group_of(&self, pid: Pid, comm: Option<&str>) -> Option<&str> {
+        let number = pid.to_string();
+        let is_it = |word: &str| word == number || Some(word) == comm;
+        let mut groups = self.of_groups("processes");
+        let found = groups.find(|(_, said)| said.split_whitespace().any(is_it));
+        found.map(|(group, _)| group)
+    }
+
+    /// Whether a group, or one that it is in, has such a file.
+    pub fn governs(&self, file: &str, group: &str) -> bool {
+        self.of_groups(file)
+            .any(|(limited, _)| is_in(group, limited))
+    }
+
     /// Latencies that groups are guaranteed (`io.latency`): the group and what it says.
     pub fn io_latency(&self) -> impl Iterator<Item = (&str, &str)> {
         let has_target = |(_, said): &(&str, &str)| {
@@ -287,6 +304,12 @@ impl Context {
             (!value.is_empty()).then_some((group, value))
         })
     }
+}
+
+/// Whether a group is another one, or below it.
+pub(super) fn is_in(group: &str, other: &str) -> bool {
+    let below = group.strip_prefix(other);
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The scheduler that a message of the kernel comes from: CFQ and BFQ begin theirs with
@@ -338,6 +361,19 @@ mod tests {
                 .contains("a number")
         );
         assert!(error("kernel=new").to_string().contains("a release"));
+    }
+
+    #[test]
+    fn a_process_is_in_the_group_that_names_it() {
+        let text = "cgroup.tenant.io.max=8:0 rbps=1\ncgroup.tenant/slow.processes=12 rsync\n\
+                    cgroup.ten.processes=13\ncgroup./.processes=14";
+        let c = Context::parse(text).expect("sound");
+        assert_eq!(c.group_of(12, None), Some("tenant/slow"));
+        assert_eq!(c.group_of(99, Some("rsync")), Some("tenant/slow"));
+        assert_eq!(c.group_of(14, Some("fio")), Some("/"));
+        assert_eq!(c.group_of(1, Some("init")), None);
+        assert!(c.governs("io.max", "tenant/slow") && c.governs("io.max", "tenant"));
+        assert!(!c.governs("io.max", "ten") && !c.governs("io.max", "/"));
     }
 
     #[test]

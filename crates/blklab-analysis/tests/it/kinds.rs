@@ -800,6 +800,30 @@ fn bursts(n: u64, first_of: (u32, &'static str)) -> Lines {
 }
 
 #[test]
+fn who_is_in_a_group_without_a_limit_is_not_held_by_one() {
+    let limits = "cgroup.batch.io.max=8:0 riops=100\ncgroup.web.io.max=8:0 riops=7\n";
+    for (member, cause) in [
+        ("cgroup./.processes=1", None),
+        ("cgroup.other.processes=1 5", None),
+        ("cgroup.batch/a.processes=1", Some("batch: 8:0 riops=100)")),
+        ("cgroup.web.processes=99", Some("web: 8:0 riops=7)")),
+    ] {
+        let report = bursts(6, (77, "kworker/0:1")).report(&format!("{limits}{member}"));
+        let found = report.findings.iter().find(|f| {
+            let is_held = f.victims.iter().any(|v| v.pid == 1);
+            f.kind == "cgroup-limit" && is_held
+        });
+        assert_eq!(found.is_some(), cause.is_some(), "{member}");
+        if let (Some(f), Some(cause)) = (found, cause) {
+            let said = f.cause.as_deref().unwrap_or_default();
+            assert!(said.ends_with(cause), "{member}: {said}");
+            let only = member.contains("batch");
+            assert_eq!(only, !said.contains("web"), "{member}: {said}");
+        }
+    }
+}
+
+#[test]
 fn bursts_that_a_worker_begins_are_a_limit_where_there_is_one() {
     let worker = (77, "kworker/0:1");
     let limited = "cgroup.batch.io.max=8:0 riops=100";

@@ -6,6 +6,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{cut, fold};
 use crate::progress::Progress;
 use anyhow::Result;
+use blklab::types::{Error, ErrorKind};
 use blklab_fidelity::conform::{
     Decisions, FioBetween, FioFigure, FioReport, FioSummary, run_fio_case, run_fio_case_on_kernel,
 };
@@ -18,16 +19,21 @@ const PREFACE: &str = include_str!("fidelity.md");
 /// Figures outside of their bands that a case shows in the table.
 const SHOWN_MAX: usize = 4;
 
-/// Runs cases side by side. One that cannot be read does not stop the others.
-pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> {
+/// Runs cases side by side, until a signal comes. One that cannot be read does not stop the
+/// others.
+pub(super) fn run(
+    a: &ConformArgs,
+    cases: &[PathBuf],
+    interrupt: &Interrupt,
+) -> Result<Vec<FioReport>> {
     if cases.is_empty() {
         return Ok(Vec::new());
     }
-    let interrupt = Interrupt::watch();
     let progress = Progress::new(cases.len());
     let reports = blklab::parallel::map(cases, blklab::parallel::cores(), |case| {
         let results = a.results.as_deref();
         let report = match a.target {
+            _ if interrupt.happened() => Err(Error::interrupted()),
             Some(CaseTarget::Kernel) => run_fio_case_on_kernel(case, results, &interrupt.stop),
             Some(CaseTarget::Sim) | None => {
                 run_fio_case(case, results, a.cpu_cost, &interrupt.stop)
@@ -37,10 +43,12 @@ pub(super) fn run(a: &ConformArgs, cases: &[PathBuf]) -> Result<Vec<FioReport>> 
         report
     });
     progress.finish();
-    let several = cases.len() > 1 && !interrupt.happened();
     let pairs = cases.iter().zip(reports);
     let reports = pairs.map(|(case, report)| match report {
-        Err(e) if several => Ok(FioReport::not_run(case, e.to_string())),
+        Err(e) if e.kind == ErrorKind::Interrupted => {
+            Ok(FioReport::not_run(case, "ended before it was done".into()))
+        }
+        Err(e) if cases.len() > 1 => Ok(FioReport::not_run(case, e.to_string())),
         other => other,
     });
     Ok(reports.collect::<Result<Vec<_>, _>>()?)

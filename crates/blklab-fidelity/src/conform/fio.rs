@@ -306,7 +306,7 @@ fn outcome(
         }
     };
     if output.interrupted {
-        return Err(Error::new(format!("{}: interrupted", e.id)));
+        return Err(Error::interrupted());
     }
     figures(e, &output, measured, variation, report)
 }

@@ -30,12 +30,20 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../kernel/processor_cost.c"),
     ),
     (
+        "arch/um/kernel/first_seed.c",
+        include_str!("../../kernel/first_seed.c"),
+    ),
+    (
         "arch/um/kernel/skas/charged_syscall.c",
         include_str!("../../kernel/charged_syscall.c"),
     ),
+    (
+        "arch/um/os-Linux/repeatable_random.c",
+        include_str!("../../kernel/repeatable_random.c"),
+    ),
 ];
 
-/// A change of a file of the tree.
+/// A change of a file of the tree, wherever the text stands in it.
 struct Edit {
     file: &'static str,
     find: &'static str,
@@ -50,7 +58,7 @@ const EDITS: &[Edit] = &[
     Edit {
         file: "arch/um/kernel/Makefile",
         find: " time.o ",
-        replace: " virtual_time.o processor_cost.o ",
+        replace: " virtual_time.o processor_cost.o first_seed.o ",
         is_repair: false,
     },
     // So does this one contain syscall.c.
@@ -58,6 +66,13 @@ const EDITS: &[Edit] = &[
         file: "arch/um/kernel/skas/Makefile",
         find: " syscall.o",
         replace: " charged_syscall.o",
+        is_repair: false,
+    },
+    // And this one util.c; two lists there name it.
+    Edit {
+        file: "arch/um/os-Linux/Makefile",
+        find: " util.o",
+        replace: " repeatable_random.o",
         is_repair: false,
     },
     // The distributions' tick.
@@ -126,7 +141,7 @@ pub(super) fn apply(original: &Path, copy: &Path) -> Result<(), Error> {
         if text.contains(edit.find) {
             write_if_new(
                 &copy.join(edit.file),
-                &text.replacen(edit.find, edit.replace, 1),
+                &text.replace(edit.find, edit.replace),
             )?;
         } else if !edit.is_repair {
             let what = format!("{} is not as expected", edit.file);

@@ -103,21 +103,30 @@ pub(super) fn read(
         return Err(failed(&format!("fio left no results: {}", last_words())));
     };
     let numbers = stack.numbers(&found.numbers)?;
-    let mut watched = Watched {
-        to: &mut *sinks.trace,
+    let mut census = Census {
         top: stack.devices().next().map(|d| d.dev).unwrap_or_default(),
-        begun: ended.begun,
-        names: BTreeMap::new(),
-        processes: BTreeMap::new(),
-        end: Time::ZERO,
+        ..Census::default()
     };
-    let has_trace = streams::send(ended, stack, &numbers, &mut watched)?;
-    let Watched {
-        mut processes, end, ..
-    } = watched;
+    let has_trace = streams::send(ended, stack, &numbers, &mut census)?;
     if !has_trace {
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
     }
+    let mut processes = census.processes;
+    if let Some(fio) = found.fio {
+        processes.remove(&fio);
+    }
+    let pids = pids_of(&processes, jobs.jobs.len());
+    let named = jobs.jobs.iter().zip(&pids);
+    let named = named.filter_map(|(job, used)| Some(((*used)?.0, job.name.clone())));
+    let mut told = Told {
+        to: &mut *sinks.trace,
+        begun: ended.begun,
+        jobs: named.collect(),
+        end: Time::ZERO,
+    };
+    streams::send(ended, stack, &numbers, &mut told)?;
+    let in_run = |time| in_run(time, ended.begun);
+    let end = told.end;
     let result = ReadResult::parse(json).map_err(|e| {
         // What it says instead is on the way.
         failed(&format!("{}: {}", e.what, last_words()))
@@ -131,14 +140,10 @@ pub(super) fn read(
             last_words()
         )));
     }
-    if let Some(fio) = found.fio {
-        processes.remove(&fio);
-    }
-    let pids = pids_of(&processes, jobs.jobs.len());
     let results = jobs.jobs.iter().zip(entries).zip(pids);
     let results = results.map(|((job, entry), used)| {
-        let (pid, used) = used.unwrap_or((0, None));
-        let started = used.map_or(Time::ZERO, |u| u.first);
+        let pid = used.map_or(0, |(pid, _)| pid);
+        let started = used.map_or(Time::ZERO, |(_, u)| in_run(u.first));
         let stat: ThreadStat = entry.stat;
         let moved = |i: usize| stat.dirs[i].runtime_ms > 0;
         let active = [0, 1, 2].map(|i| moved(i).then_some(started));
@@ -147,7 +152,7 @@ pub(super) fn read(
             job: job.clone(),
             logs: JobLogs::default(),
             started,
-            ended: Some(used.map_or(end, |u| u.last)),
+            ended: Some(used.map_or(end, |(_, u)| in_run(u.last))),
             active_since: active,
             outcome: run::Outcome {
                 error: entry.info.error,
@@ -177,12 +182,12 @@ pub(super) fn read(
 
 /// A process for each job: fio starts them in their order, so that their numbers rise.
 /// Where others used the disk, too, nobody knows.
-fn pids_of(processes: &BTreeMap<Pid, Used>, nr_jobs: usize) -> Vec<Option<(Pid, Option<Used>)>> {
+fn pids_of(processes: &BTreeMap<Pid, Used>, nr_jobs: usize) -> Vec<Option<(Pid, Used)>> {
     if processes.len() != nr_jobs {
         return vec![None; nr_jobs];
     }
     let all = processes.iter();
-    all.map(|(pid, used)| Some((*pid, Some(*used)))).collect()
+    all.map(|(pid, used)| Some((*pid, *used))).collect()
 }
 
 fn text(from: &mut dyn Read) -> Result<String, Error> {
@@ -192,38 +197,23 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Passes events on, and sees which of fio's processes use the top of the stack.
-struct Watched<'a> {
-    to: &'a mut dyn TraceSink,
+/// A time of the machine as one of the run.
+fn in_run(time: Time, begun: Time) -> Time {
+    Time(time.0.saturating_sub(begun.0))
+}
+
+/// Sees which of fio's processes use the top of the stack, and when.
+#[derive(Default)]
+struct Census {
     top: Dev,
-    /// When the run began: events count from there.
-    begun: Time,
     /// Whether a process is fio's.
     names: BTreeMap<Pid, bool>,
     processes: BTreeMap<Pid, Used>,
-    /// The last event.
-    end: Time,
 }
 
-impl Watched<'_> {
-    /// A time of the machine as one of the run.
-    fn in_run(&self, time: Time) -> Time {
-        Time(time.0.saturating_sub(self.begun.0))
-    }
-
-    fn shifted(&self, event: &Event) -> Event {
-        Event {
-            time: self.in_run(event.time),
-            ..*event
-        }
-    }
-}
-
-impl TraceSink for Watched<'_> {
+impl TraceSink for Census {
     fn event(&mut self, event: &Event) {
-        let event = &self.shifted(event);
         let time = event.time;
-        self.end = self.end.max(time);
         let is_used = event.action == Action::Queue && event.dev == self.top;
         if is_used && self.names.get(&event.pid) == Some(&true) {
             let used = self.processes.entry(event.pid);
@@ -233,12 +223,43 @@ impl TraceSink for Watched<'_> {
             });
             used.last = time;
         }
-        self.to.event(event);
+    }
+
+    fn process(&mut self, _: Time, pid: Pid, comm: &str) {
+        self.names.insert(pid, comm == "fio");
+    }
+}
+
+/// Passes events on, in times of the run. A process of fio has the name of its job there.
+struct Told<'a> {
+    to: &'a mut dyn TraceSink,
+    /// When the run began: events count from there.
+    begun: Time,
+    jobs: BTreeMap<Pid, String>,
+    /// The last event.
+    end: Time,
+}
+
+impl Told<'_> {
+    fn shifted(&self, event: &Event) -> Event {
+        Event {
+            time: in_run(event.time, self.begun),
+            ..*event
+        }
+    }
+}
+
+impl TraceSink for Told<'_> {
+    fn event(&mut self, event: &Event) {
+        let event = self.shifted(event);
+        self.end = self.end.max(event.time);
+        self.to.event(&event);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        self.names.insert(pid, comm == "fio");
-        self.to.process(self.in_run(time), pid, comm);
+        let job = self.jobs.get(&pid).filter(|_| comm == "fio");
+        let comm = job.map_or(comm, String::as_str);
+        self.to.process(in_run(time, self.begun), pid, comm);
     }
 
     fn message(&mut self, event: &Event, text: &str) {

@@ -177,6 +177,7 @@ pub(super) fn script(
             let _ = writeln!(s, "put {file} '{text}'");
         }
     }
+    s.push_str("align\n");
     s.push_str(&stack.script());
     if let (Some(kb), false) = (e.queue.read_ahead_kb, stack.layers().is_empty()) {
         // What lies on disks reads ahead by itself.
@@ -192,14 +193,17 @@ pub(super) fn script(
     for (file, text) in settings(catalogue, stack)? {
         if let Some(queue) = file.strip_suffix("/discard_max_bytes") {
             // More than the device's is the device's; newer kernels refuse it.
-            let most = format!("$(cat {queue}/discard_max_hw_bytes)");
-            let _ = writeln!(s, "[ '{text}' -ge \"{most}\" ] || put {file} '{text}'");
+            let _ = writeln!(
+                s,
+                "read MOST < {queue}/discard_max_hw_bytes\n\
+                 [ '{text}' -ge \"$MOST\" ] || put {file} '{text}'"
+            );
             continue;
         }
         let _ = writeln!(s, "put {file} '{text}'");
     }
     groups::make(&mut s, stack.top(), &e.cgroups);
-    s.push_str("sync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
+    s.push_str("align\nsync\necho 3 > /proc/sys/vm/drop_caches\nsleep 1\n");
     let folder = match place {
         Place::Parts(_) => "/work",
         Place::Volume(..) => MOUNTED_AT,

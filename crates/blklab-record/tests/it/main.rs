@@ -58,6 +58,7 @@ fn machine(root: &Path) -> Roots {
         "8:16 rbps=1 wbps=max riops=max wiops=max\n8:0 rbps=max wbps=max riops=9 wiops=max\n";
     write(root, "sys/fs/cgroup/slow/io.max", limits);
     write(root, "sys/fs/cgroup/slow/io.weight", "default 50\n");
+    write(root, "sys/fs/cgroup/slow/cgroup.procs", "12\n340\n");
     Roots::at(root.join("tracefs"), root.join("sys"), root.join("proc"))
 }
 
@@ -92,7 +93,8 @@ fn the_context_says_what_sysfs_says() {
          device/queue_depth=31\nmq.queues=1\nvm.dirty_ratio=20\n\
          mount=/dev/sda1 /home ext4 rw,noatime 0 0\n\
          cgroup.slow.io.max=8:0 rbps=max wbps=max riops=9 wiops=max\n\
-         cgroup.slow.io.weight=default 50\n"
+         cgroup.slow.io.weight=default 50\n\
+         cgroup.slow.processes=12 340\n"
     );
 }
 

@@ -3,6 +3,7 @@
 //! bios through before they get one (`rq_qos_throttle`, block/blk-rq-qos.h): write-back
 //! throttling, and the control groups' io.latency and io.cost.
 
+use crate::findings::context::is_in;
 use crate::findings::disk::Request;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside};
@@ -229,7 +230,15 @@ impl Sum {
     fn shared_out(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let mut f = self.waits(&SHARED_OUT, dev, whole, "for its control group's turn")?;
         let context = whole.context;
-        let targets: Vec<(&str, &str)> = context.io_latency().collect();
+        let groups = f.victims.iter();
+        let groups = groups.map(|v| context.group_of(v.pid, v.comm.as_deref()));
+        let groups: Option<Vec<&str>> = groups.collect();
+        // A group does not wait because of its own target.
+        let is_anothers = |(group, _): &(&str, &str)| {
+            let own = groups.as_deref().unwrap_or_default();
+            own.is_empty() || own.iter().any(|own| !is_in(own, group))
+        };
+        let targets: Vec<(&str, &str)> = context.io_latency().filter(is_anothers).collect();
         f.confidence = Confidence::Likely;
         let mut how = Vec::new();
         for (group, said) in &targets {
@@ -247,7 +256,9 @@ impl Sum {
                  them while another misses its own, and io.cost lets each group have its share of \
                  what the device can do."
                 .to_owned();
-        f.missing.push("which group the process is in".to_owned());
+        if groups.is_none() {
+            f.missing.push("which group the process is in".to_owned());
+        }
         Some(f)
     }
 

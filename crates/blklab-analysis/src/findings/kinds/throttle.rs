@@ -7,6 +7,7 @@
 //! life of the bio: what the trace shows is that bios of the group are queued by a
 //! kworker, after a pause, at the beginning of a burst.
 
+use crate::findings::context::is_in;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Act;
 use crate::findings::section::Section;
@@ -75,6 +76,7 @@ struct Throttle {
     let_go: BTreeMap<Dev, Vec<Time>>,
     messages: BTreeMap<Dev, u64>,
     kworkers: Tasks,
+    comms: BTreeMap<Pid, String>,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -94,6 +96,9 @@ struct Sum {
 struct Held {
     time: Time,
     message: Evidence,
+    /// The group as the message names it, without the slash in front; empty where it names
+    /// none.
+    group: String,
     is_read: bool,
     bytes: Option<u32>,
     limit: Option<String>,
@@ -113,17 +118,26 @@ impl Held {
             (!endless.contains(&limit)).then(|| format!("{key}={limit}"))
         };
         let limits: Vec<String> = ["bps", "iops"].into_iter().filter_map(limited).collect();
-        let of = match group.trim() {
+        let group = group.trim();
+        let of = match group {
             "" => String::new(),
             group => format!(" of {group}"),
         };
         Held {
+            group: group.trim_start_matches('/').to_owned(),
             time: message.event.time,
             message,
             is_read: rest.starts_with('R'),
             bytes: value("sz").and_then(|n| n.parse().ok()),
             limit: (!limits.is_empty()).then(|| limits.join(" ") + &of),
         }
+    }
+
+    /// Whether a bio of a process of this group can be the one: it is in the group that the
+    /// message names, or in one below it.
+    fn can_be_of(&self, group: Option<&str>) -> bool {
+        let group = group.filter(|_| !self.group.is_empty());
+        group.is_none_or(|group| is_in(group, &self.group))
     }
 
     /// Whether this is the Q of the bio that was held, by its length and direction.
@@ -153,13 +167,14 @@ impl Detector for Throttle {
 
     fn process(&mut self, pid: Pid, comm: &str) {
         self.kworkers.named(pid, is_worker(comm));
+        self.comms.insert(pid, comm.to_owned());
     }
 
     fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
-            self.by_messages(section, disk.dev);
+            self.by_messages(section, disk.dev, context);
             if !self.messages.contains_key(&disk.dev) && context.io_max().next().is_some() {
-                self.by_bursts(section, disk.dev);
+                self.by_bursts(section, disk.dev, context);
             }
         }
         self.held.clear();
@@ -186,7 +201,7 @@ fn queued(section: &Section, dev: Dev) -> Vec<usize> {
 
 impl Throttle {
     /// Held at a message, queued when the worker lets it go: who went on after it?
-    fn by_messages(&mut self, section: &Section, dev: Dev) {
+    fn by_messages(&mut self, section: &Section, dev: Dev, context: &Context) {
         let Some(held) = self.held.get(&dev) else {
             return;
         };
@@ -199,6 +214,10 @@ impl Throttle {
             sum.limits.extend(held.limit.clone());
             // Before Q of it, the message; after it, the process that goes on.
             let first = queued.partition_point(|i| events[*i].time <= *time);
+            let can_be = |pid: Pid| {
+                let comm = self.comms.get(&pid).map(String::as_str);
+                !self.kworkers.has(pid) && held.can_be_of(context.group_of(pid, comm))
+            };
             let before = queued[..first].last().map(|i| events[*i].pid);
             // When it was let go, or else when a worker submits one like it.
             let of_worker = |i: &&usize| {
@@ -232,8 +251,8 @@ impl Throttle {
             let ns = own.time.since(*time).0;
             let resumed = soon
                 .filter(|e| e.time > own.time && e.pid != own.pid)
-                .find(|e| !is_worker(e) && quiet(events, &queued[first..worker], e.pid));
-            let before = before.filter(|pid| !self.kworkers.has(*pid));
+                .find(|e| can_be(e.pid) && quiet(events, &queued[first..worker], e.pid));
+            let before = before.filter(|pid| can_be(*pid));
             let victim = resumed.map(|e| e.pid).or(before);
             // Whose bio it was may not be shown.
             let victim = victim.or(Some(own.pid).filter(|_| held.is_of(own)));
@@ -253,11 +272,21 @@ impl Throttle {
         }
     }
 
+    fn comm(&self, pid: Pid) -> Option<&str> {
+        self.comms.get(&pid).map(String::as_str)
+    }
+
+    /// Whether a limit can hold a process: not if its group is known and has none.
+    fn may_be_held(&self, pid: Pid, context: &Context) -> bool {
+        let group = context.group_of(pid, self.comm(pid));
+        group.is_none_or(|group| context.governs("io.max", group))
+    }
+
     /// The one process that stops queueing before others do, and when.
-    fn silent(&self, events: &[Event], queued: &[usize]) -> Option<(Pid, Time)> {
+    fn silent(&self, events: &[Event], queued: &[usize], context: &Context) -> Option<(Pid, Time)> {
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
         for e in queued.iter().map(|i| &events[*i]) {
-            if !self.kworkers.has(e.pid) {
+            if !self.kworkers.has(e.pid) && self.may_be_held(e.pid, context) {
                 last.insert(e.pid, e.time);
             }
         }
@@ -269,13 +298,13 @@ impl Throttle {
     }
 
     /// A kworker queues one bio, and a process that was quiet goes on.
-    fn by_bursts(&mut self, section: &Section, dev: Dev) {
+    fn by_bursts(&mut self, section: &Section, dev: Dev, context: &Context) {
         let events = section.events();
         let queued = queued(section, dev);
         let of_worker = |pid: Pid| self.kworkers.has(pid);
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
         let mut last_of_worker: BTreeMap<Pid, Time> = BTreeMap::new();
-        let silent = self.silent(events, &queued);
+        let silent = self.silent(events, &queued, context);
         for (n, i) in queued.iter().enumerate() {
             let e = &events[*i];
             if of_worker(e.pid) {
@@ -283,7 +312,7 @@ impl Throttle {
                 // Others, whom nothing holds back, may queue something in between.
                 let resumed = then
                     .take_while(|next| next.time.since(e.time).0 <= RESUMES_NS)
-                    .filter(|next| !of_worker(next.pid))
+                    .filter(|next| !of_worker(next.pid) && self.may_be_held(next.pid, context))
                     .filter_map(|next| Some((next.pid, *last.get(&next.pid)?)))
                     .find(|(_, before)| PAUSE_NS.contains(&e.time.since(*before).0));
                 // Who always has more under way than the limit lets through queues nothing
@@ -346,7 +375,7 @@ impl Sum {
                  budget again; a worker submits it. The wait lies before Q: from Q to C the bios \
                  are quick."
             .to_owned();
-        let limits: Vec<(&str, &str)> = whole.context.io_max().collect();
+        let limits = limits_of(&f.victims, whole.context);
         match limits.as_slice() {
             [] => {
                 let own = "its control group's own limit";
@@ -377,4 +406,18 @@ impl Sum {
         }
         Some(f)
     }
+}
+
+/// The limits that can be those of some processes: of all groups, where it is not known in
+/// which they are.
+fn limits_of<'a>(victims: &[Party], context: &'a Context) -> Vec<(&'a str, &'a str)> {
+    let groups = victims
+        .iter()
+        .map(|v| context.group_of(v.pid, v.comm.as_deref()));
+    let groups: Option<Vec<&str>> = groups.collect();
+    let holds = |limited: &str| {
+        let Some(groups) = &groups else { return true };
+        groups.iter().any(|group| is_in(group, limited))
+    };
+    context.io_max().filter(|(group, _)| holds(group)).collect()
 }

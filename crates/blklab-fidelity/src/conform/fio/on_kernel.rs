@@ -51,7 +51,7 @@ pub fn run_fio_case_on_kernel(
     };
     let output = run(&plan, &options)?;
     if output.interrupted {
-        return Err(Error::new(format!("{}: interrupted", e.id)));
+        return Err(Error::interrupted());
     }
     if let Some(trace) = decisions::trace_of(&beside.join("traces"), &e.id) {
         let dispatched: Vec<Dispatched> = output.events.iter().filter_map(dispatch).collect();
