@@ -2,7 +2,7 @@
 //! Processor times of the machine.
 
 use crate::{Experiment, Workload};
-use blklab_types::Span;
+use blklab_types::{COPY_BYTES_PER_S, Span};
 
 /// A request without a scheduler, where one process keeps one core busy (Samsung 980 PRO,
 /// Linux 6.3.8, random reads of 4 KiB, 128 in flight: 381,090 per second, ICPE 2024,
@@ -195,10 +195,16 @@ impl Experiment {
     }
 
     /// Speed of copying on this machine, from that on one of 2.4 GHz in 2008.
-    pub fn copy_bytes_per_s(&self, speed: u64) -> u64 {
+    pub fn copy_bytes_per_s(&self) -> u64 {
         let percent = u128::from(self.vm.cpu_cost_percent(self.kernel));
-        let scaled = u128::from(speed) * 100 / percent.max(1);
+        let scaled = u128::from(COPY_BYTES_PER_S) * 100 / percent.max(1);
         u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Time to copy so many bytes on this machine.
+    pub fn copy_time(&self, bytes: u64) -> Span {
+        let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.copy_bytes_per_s());
+        Span(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
     /// A processor time on this machine, from that on one of 2.4 GHz in 2008.

@@ -192,6 +192,11 @@ impl TraceFile {
         ctf::is_ctf_folder(path)
     }
 
+    /// Whether files of a folder itself, and not of one below it, are a trace: one of LTTng.
+    pub fn holds_one(folder: &Path) -> bool {
+        ctf::has_ctf_metadata(folder)
+    }
+
     /// The format.
     pub fn format(&self) -> &'static Format {
         self.format

@@ -12,7 +12,8 @@
 #include <sysdep/ptrace.h>
 
 void handle_uncharged_syscall(struct uml_pt_regs *r);
-void processor_cost_syscall(long nr);
+void processor_cost_syscall(long nr, unsigned long fd, unsigned long buf,
+			    unsigned long count);
 
 #define handle_syscall handle_uncharged_syscall
 #include "syscall.c"
@@ -20,6 +21,7 @@ void processor_cost_syscall(long nr);
 
 void handle_syscall(struct uml_pt_regs *r)
 {
-	processor_cost_syscall(PT_SYSCALL_NR(r->gp));
+	processor_cost_syscall(PT_SYSCALL_NR(r->gp), UPT_SYSCALL_ARG1(r),
+			       UPT_SYSCALL_ARG2(r), UPT_SYSCALL_ARG3(r));
 	handle_uncharged_syscall(r);
 }

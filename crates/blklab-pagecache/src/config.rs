@@ -4,7 +4,7 @@
 use crate::features::{BioBound, Features};
 use crate::layout::Layout;
 use crate::limits::Memory;
-use blklab_types::{DiscardLimits, PAGE_BYTES, PAGE_SECTORS, Span};
+use blklab_types::{COPY_BYTES_PER_S, DiscardLimits, PAGE_BYTES, PAGE_SECTORS, Span};
 use std::fmt;
 
 /// Processor time of calls on names, besides waiting: of a machine with 2.4 GHz
@@ -176,7 +176,7 @@ impl Config {
             pdflush_max: 8,
             read_ahead_bytes: 128 << 10,
             request_pages: 1024 / PAGE_SECTORS,
-            copy_bytes_per_s: 1_500_000_000,
+            copy_bytes_per_s: COPY_BYTES_PER_S,
             page_cost: Span::from_us(1),
             further_page_cost: None,
             writeout_cost: Span::ZERO,

@@ -35,7 +35,7 @@ impl Claims {
         trace_file::read_with(path)
             .iter()
             .for_each(|file| self.reads_file(file));
-        if TraceFile::is_folder(folder_of(path)) {
+        if TraceFile::holds_one(folder_of(path)) {
             self.reads_folder(folder_of(path));
         }
     }

@@ -40,6 +40,7 @@ pub(super) struct FioMachine {
     page_cost_reading_ns: u32,
     page_cost_writing_ns: u32,
     null_blk_tick_phase_ns: u32,
+    null_blk_gb: u32,
     job_start_ns: u32,
     io_u_setup_ns: u32,
     buffer_page_ns: u32,
@@ -114,29 +115,24 @@ impl FioMachine {
     }
 
     /// Gives an experiment that a real kernel runs the prices of the machine, as far as the
-    /// kernel takes them: what fio and its system calls take is the price of an I/O.
-    pub(super) fn give_kernel(&self, e: &mut Experiment) {
-        let release = self.of_release(e.kernel);
-        let vm = &mut e.vm;
-        vm.cpus.get_or_insert(self.cpus);
-        vm.io_cost_ns
-            .get_or_insert(self.io_cost_ns + self.call_cost_ns);
-        vm.switch_cost_ns.get_or_insert(release.switch_cost_ns);
-        vm.interrupt_cost_ns
-            .get_or_insert(release.interrupt_cost_ns);
-        vm.wake_cost_ns.get_or_insert(release.wake_cost_ns);
-        vm.worker_cost_ns.get_or_insert(release.worker_cost_ns);
-        if let Some(cost) = release.insert_cost_ns.get(&e.scheduler) {
-            vm.insert_cost_ns.get_or_insert(*cost);
+    /// kernel takes them.
+    pub(super) fn give_kernel(&self, e: &mut Experiment, jobs: &[Job]) {
+        self.give_prices(e, jobs);
+        let device = &mut e.device;
+        let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
+        if device.name == "null_blk" {
+            // What was measured had the kernel's own, too, of another size than it has by
+            // itself.
+            if !has("gb") {
+                let gb = self.null_blk_gb.to_string();
+                device.params.push(("gb".to_owned(), gb));
+            }
+            e.queue.inside.get_or_insert(true);
         }
-        if let Some(cost) = release.dispatch_cost_ns.get(&e.scheduler) {
-            vm.dispatch_cost_ns.get_or_insert(*cost);
-        }
-        vm.processor_time.get_or_insert(self.processor_time);
     }
 
-    /// Gives an experiment what the machine was like, unless it says otherwise.
-    pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
+    /// What a real kernel pays, too.
+    fn give_prices(&self, e: &mut Experiment, jobs: &[Job]) {
         let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
         let release = self.of_release(e.kernel);
         let page_cost_ns = if jobs.iter().any(writes) {
@@ -144,14 +140,9 @@ impl FioMachine {
         } else {
             self.page_cost_reading_ns
         };
-        let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
         let vm = &mut e.vm;
         vm.cpus.get_or_insert(self.cpus);
         vm.io_cost_ns.get_or_insert(self.io_cost_ns);
-        vm.job_start_ns.get_or_insert(self.job_start_ns);
-        vm.io_u_setup_ns.get_or_insert(self.io_u_setup_ns);
-        vm.buffer_page_ns.get_or_insert(self.buffer_page_ns);
-        vm.job_setup_ns.get_or_insert(self.job_setup_ns);
         vm.page_cost_ns.get_or_insert(page_cost_ns);
         vm.further_page_cost_ns = vm.further_page_cost_ns.or(release.further_page_cost_ns);
         vm.switch_cost_ns.get_or_insert(release.switch_cost_ns);
@@ -159,11 +150,6 @@ impl FioMachine {
             .get_or_insert(release.interrupt_cost_ns);
         vm.wake_cost_ns.get_or_insert(release.wake_cost_ns);
         vm.worker_cost_ns.get_or_insert(release.worker_cost_ns);
-        vm.hand_over_gap_ns = vm.hand_over_gap_ns.or(release.hand_over_gap_ns);
-        vm.first_call_ns.get_or_insert(release.first_call_ns);
-        vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
-        vm.look_cost_ns.get_or_insert(look_cost_ns);
-        vm.start_look_cost_ns.get_or_insert(self.start_look_cost_ns);
         vm.direct_page_cost_ns
             .get_or_insert_with(|| release.direct_page_cost.of_jobs(jobs));
         vm.call_cost_ns.get_or_insert(self.call_cost_ns);
@@ -176,6 +162,23 @@ impl FioMachine {
         vm.processor_time.get_or_insert(self.processor_time);
         vm.driver_copy_ns.get_or_insert(release.driver_copy_ns);
         vm.writeout_cost_ns.get_or_insert(release.writeout_cost_ns);
+    }
+
+    /// Gives an experiment what the machine was like, unless it says otherwise.
+    pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
+        self.give_prices(e, jobs);
+        let release = self.of_release(e.kernel);
+        let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
+        let vm = &mut e.vm;
+        vm.job_start_ns.get_or_insert(self.job_start_ns);
+        vm.io_u_setup_ns.get_or_insert(self.io_u_setup_ns);
+        vm.buffer_page_ns.get_or_insert(self.buffer_page_ns);
+        vm.job_setup_ns.get_or_insert(self.job_setup_ns);
+        vm.hand_over_gap_ns = vm.hand_over_gap_ns.or(release.hand_over_gap_ns);
+        vm.first_call_ns.get_or_insert(release.first_call_ns);
+        vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
+        vm.look_cost_ns.get_or_insert(look_cost_ns);
+        vm.start_look_cost_ns.get_or_insert(self.start_look_cost_ns);
         let device = &mut e.device;
         let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
         if device.name == "null_blk" && has("mbps") && !has("tick_phase_ns") {

@@ -32,6 +32,12 @@ pub fn is_ctf_folder(path: &Path) -> bool {
     path.is_dir() && folders(path).is_ok_and(|found| !found.is_empty())
 }
 
+/// Whether a folder has the metadata of such a trace in itself: what is written there would
+/// be taken for a part of it.
+pub fn has_ctf_metadata(path: &Path) -> bool {
+    has_metadata(path)
+}
+
 /// Whether a file begins like one of such a trace.
 pub(crate) fn begins_like_ctf(head: &[u8]) -> bool {
     let numbers = head.first_chunk().map(|bytes| {

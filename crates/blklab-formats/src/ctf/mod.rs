@@ -27,7 +27,7 @@ mod read;
 mod tokens;
 mod types;
 
-pub use folder::is_ctf_folder;
+pub use folder::{has_ctf_metadata, is_ctf_folder};
 pub use read::CtfReader;
 
 pub(crate) use folder::folder_of;

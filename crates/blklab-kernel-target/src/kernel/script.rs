@@ -10,7 +10,7 @@ use super::prepare;
 use super::stack::{Bottom, Stack};
 use blklab_experiment::settings::Home;
 use blklab_experiment::{Catalogue, Experiment, Facts};
-use blklab_types::{Error, Span};
+use blklab_types::{Error, PAGE_BYTES, Span};
 use std::fmt::Write as _;
 
 /// Commands that a disk takes at once, at most: the ring of virtio_uml has no more.
@@ -33,8 +33,38 @@ pub(super) struct Price {
 pub(super) const PRICES: &[Price] = &[
     Price {
         parameter: "bio",
+        settings: &["io_cost_ns", "call_cost_ns"],
+        of: |e, _| beside_readings(e.io_cost() + e.call_cost()),
+    },
+    Price {
+        parameter: "direct_page",
+        settings: &["direct_page_cost_ns"],
+        of: |e, _| e.direct_page_cost(),
+    },
+    Price {
+        parameter: "cached",
         settings: &["io_cost_ns"],
-        of: |e, _| Span(e.io_cost().ns().saturating_sub(CLOCK_READINGS_NS)),
+        of: |e, _| beside_readings(e.io_cost()),
+    },
+    Price {
+        parameter: "page",
+        settings: &["page_cost_ns"],
+        of: |e, _| e.page_cost() + e.copy_time(PAGE_BYTES),
+    },
+    Price {
+        parameter: "further_page",
+        settings: &["further_page_cost_ns"],
+        of: |e, _| e.further_page_cost() + e.copy_time(PAGE_BYTES),
+    },
+    Price {
+        parameter: "writeout",
+        settings: &["writeout_cost_ns"],
+        of: |e, _| e.writeout_cost(),
+    },
+    Price {
+        parameter: "copy",
+        settings: &["driver_copy_ns"],
+        of: |e, _| e.driver_copy(),
     },
     Price {
         parameter: "insert",
@@ -67,6 +97,11 @@ pub(super) const PRICES: &[Price] = &[
         of: |e, _| e.worker_cost(),
     },
 ];
+
+/// A price of which readings of the clock are part.
+fn beside_readings(price: Span) -> Span {
+    Span(price.ns().saturating_sub(CLOCK_READINGS_NS))
+}
 
 /// What the kernel's command line says of an experiment.
 pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {

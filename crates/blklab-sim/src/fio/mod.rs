@@ -84,7 +84,7 @@ pub fn cache_config(
     c.writeout_cost = e.writeout_cost();
     c.adjacent_pages_percent = vm.adjacent_pages_percent(v);
     c.cgroup_writeback = crate::cgroups::charges_write_back(e);
-    c.copy_bytes_per_s = e.copy_bytes_per_s(c.copy_bytes_per_s);
+    c.copy_bytes_per_s = e.copy_bytes_per_s();
     c.op_costs = c.op_costs.map(|cost| e.cpu_time(cost));
     c.read_ahead_bytes = facts.read_ahead_bytes;
     let segments = u16::try_from(limits.max_segments).unwrap_or(u16::MAX);

@@ -35,7 +35,9 @@ pub fn run_fio_case_on_kernel(
     let measured = measured::jobs(&results.join(format!("{}.json", e.id)))?;
     let variation = Variation::read(&beside)?;
     "kernel".clone_into(&mut e.target);
-    LINUX_6_1.give_kernel(&mut e);
+    let jobs = planner.jobs(&e)?;
+    let jobs = jobs.as_ref().map_or(&[][..], |text| &text.jobs.jobs);
+    LINUX_6_1.give_kernel(&mut e, jobs);
     let plan = match planner.plan(&e) {
         Ok(plan) => plan,
         Err(err) => {
