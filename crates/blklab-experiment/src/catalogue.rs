@@ -42,6 +42,9 @@ pub trait Models: Send + Sync {
     /// Hardware queues of a device; 1 if it is impossible.
     fn hw_queues(&self, device: &DeviceSpec) -> u32;
 
+    /// Whether a device seeks; not if it is impossible.
+    fn seeks(&self, device: &DeviceSpec) -> bool;
+
     /// What the queue comes to.
     ///
     /// # Errors

@@ -303,7 +303,7 @@ fn options_of_run() {
         ),
         (
             &["--kernel", "abc"],
-            &["--kernel abc: 'abc' is not a kernel version"],
+            &["--kernel abc: 'abc' is no kernel; "],
         ),
         (
             &["--device", "sata-7200"],
@@ -583,7 +583,7 @@ fn other_commands() {
         ),
         (
             &["list", "schedulers", "--kernel", "x"],
-            &["'x' is not a kernel version"],
+            &["'x' is no kernel; "],
         ),
         (&["conform", "gone"], &["gone: cannot read"]),
         (&["conform", "sub"], &["sub: no case"]),
