@@ -181,7 +181,7 @@ pub static DISTRIBUTIONS: &[Distribution] = &[
         remarks: &[
             TUNED,
             Fact::documented(
-                "write-back throttling and io.latency are built in; the file io.cost is not",
+                "write-back throttling and io.latency are built in, io.cost is not",
                 "kernel-x86_64.config of 4.18.0-513.18.1.el8_9: BLK_WBT_MQ, BLK_CGROUP_IOLATENCY",
             ),
             Fact::documented(
