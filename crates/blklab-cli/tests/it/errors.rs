@@ -346,6 +346,22 @@ fn options_of_run() {
             &["called 'low_latency'; cfq of kernel 2.6.28 does not have it"],
         ),
         (
+            &["--kernel", "6.1", "--set", "quantum=1"],
+            &["cfq has it, which kernel 6.1 does not have; it exists before 5.0"],
+        ),
+        (
+            &["--kernel", "6.1", "--set", "slice_idle=1"],
+            &["bfq has it, but mq-deadline runs"],
+        ),
+        (
+            &["--kernel", "rhel8", "--set", "prio_aging_expire=1"],
+            &["mq-deadline of kernel rhel8 does not have it; it exists from 5.16 on"],
+        ),
+        (
+            &["--kernel", "2.6.28", "--set", "prio_aging_expire=1"],
+            &["mq-deadline has it, which kernel 2.6.28 does not have; it exists from 5.16 on"],
+        ),
+        (
             &["--kernel", "4.19", "--set", "quantum=x"],
             &["quantum=x: the value is not a whole number"],
         ),

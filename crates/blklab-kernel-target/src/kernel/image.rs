@@ -30,15 +30,23 @@ pub(super) fn in_cache(e: &Experiment) -> Result<Option<Built>, Error> {
 /// # Errors
 /// If it is not there.
 pub(super) fn get(e: &Experiment) -> Result<Built, Error> {
-    let d = named_after(e).filter(|d| !d.is_of_debian);
-    if let Some(d) = d {
-        let what = format!(
+    check_name(e)?;
+    Cache::of_user()?.find_for(Engine::Qemu, &sought(e))
+}
+
+/// Refuses the name of a distribution whose images Debian does not have.
+///
+/// # Errors
+/// If it is one.
+pub(super) fn check_name(e: &Experiment) -> Result<(), Error> {
+    match named_after(e).filter(|d| !d.is_of_debian) {
+        None => Ok(()),
+        Some(d) => Err(Error::not_modelled(format!(
             "Debian has no image of {}; one that was added has the name that uname -r prints",
             d.name
-        );
-        return Err(Error::not_modelled(what).about("kernel"));
+        ))
+        .about("kernel")),
     }
-    Cache::of_user()?.find_for(Engine::Qemu, &sought(e))
 }
 
 /// The distribution by whose own name the kernel is called, as `debian-12`.

@@ -36,6 +36,18 @@ fn check_source(kernel: KernelVersion) -> Result<(), Error> {
     }
 }
 
+/// What a reader of a result should know of a kernel that is called after a distribution.
+pub(super) fn note(kernel: KernelVersion) -> Option<String> {
+    kernel.distribution().map(|d| {
+        format!(
+            "kernel {kernel} stands for the source that Debian has of {}, built here: it is not \
+             {}'s own build",
+            kernel.named().series(),
+            d.name
+        )
+    })
+}
+
 /// What a built kernel's release is compared with: what was given, but for the name of a
 /// distribution, whose kernel has the fixes of stable kernels that Debian's source has now.
 fn wanted_release(kernel: KernelVersion) -> String {
@@ -149,6 +161,17 @@ mod tests {
             let says = format!("{kernel} is built from a source of {name} that is not had");
             assert!(error.contains(&says), "{error}");
         }
+    }
+
+    #[test]
+    fn a_kernel_called_after_a_distribution_says_what_it_is() {
+        let of = |name: &str| note(name.parse().expect(name));
+        let text = of("debian-12").expect("a note");
+        assert!(
+            text.contains("the source that Debian has of 6.1, built here"),
+            "{text}"
+        );
+        assert_eq!(of("6.1"), None);
     }
 
     #[test]
