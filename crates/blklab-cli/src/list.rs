@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::args::{ListArgs, ListWhat, PlainFormat};
 use crate::output::fold;
 use anyhow::{Result, bail};
+use blklab::kernel::KernelVersion;
 use blklab::list::{self, Entry};
 use blklab::scheduler::Schedulers;
 use std::io::Write;
@@ -15,6 +16,9 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
     let named_kernel = a.name.as_deref().filter(|_| a.what == ListWhat::Changes);
     let named_kernel = named_kernel.and_then(|name| name.parse().ok());
     let of_named = list::changes(schedulers, named_kernel);
+    if let (ListWhat::Kernels, Some(name)) = (a.what, &a.name) {
+        return print(a, &[one_kernel(schedulers, name)?], true);
+    }
     let is_changed = named_kernel.is_some() && !of_named.is_empty();
     let mut entries = match a.what {
         ListWhat::Schedulers => list::schedulers(schedulers, kernel),
@@ -48,10 +52,26 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
             None => named(entries, name)?,
         };
     }
+    print(a, &entries, in_full)
+}
+
+/// A kernel by any of its names.
+fn one_kernel(schedulers: Schedulers, name: &str) -> Result<Entry> {
+    let kernel: KernelVersion = name.parse()?;
+    if !kernel.is_modelled() {
+        bail!(
+            "kernel {kernel} is not modelled; 2.6.16 to {} are",
+            KernelVersion::NEWEST
+        );
+    }
+    Ok(list::kernel(schedulers, kernel))
+}
+
+fn print(a: &ListArgs, entries: &[Entry], in_full: bool) -> Result<Outcome> {
     let mut out = std::io::stdout().lock();
     match a.output_format {
         PlainFormat::Json => {
-            serde_json::to_writer_pretty(&mut out, &entries).map_err(std::io::Error::from)?;
+            serde_json::to_writer_pretty(&mut out, entries).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
         PlainFormat::Table => {
@@ -61,7 +81,7 @@ pub(crate) fn list(a: &ListArgs, schedulers: Schedulers) -> Result<Outcome> {
                 .max()
                 .unwrap_or(0)
                 .min(36);
-            for e in &entries {
+            for e in entries {
                 show(&mut out, e, width, in_full)?;
             }
         }

@@ -4,7 +4,7 @@
 
 use crate::settings::Setting;
 use crate::{Catalogue, DeviceSpec, Experiment, QueueFacts};
-use blklab_kernel::{KernelVersion, Tunable};
+use blklab_kernel::{KernelVersion, Tunable, existence};
 use blklab_types::{Error, no_such};
 use std::fmt;
 use std::ops::Deref;
@@ -25,6 +25,26 @@ pub struct SchedulerChoice {
     pub cost_ns: u32,
 }
 
+impl SchedulerChoice {
+    /// The releases that have it, from the side of a kernel that does not: `from 5.0`.
+    fn exists_beside(&self, kernel: KernelVersion) -> String {
+        if kernel.is_from(self.since) {
+            format!("before {}", self.until)
+        } else {
+            format!("from {}", self.since)
+        }
+    }
+
+    /// The same of a tunable of it.
+    pub(crate) fn tunable_exists_beside(&self, tunable: &str, kernel: KernelVersion) -> String {
+        let of_scheduler = self.exists_beside(kernel);
+        match existence(self.tunables, tunable) {
+            Some(releases) if !kernel.is_from(self.since) => releases,
+            _ => of_scheduler,
+        }
+    }
+}
+
 /// Schedulers, devices and filesystems that there are models of.
 pub trait Models: Send + Sync {
     /// The schedulers, in the order of lists.
@@ -41,6 +61,9 @@ pub trait Models: Send + Sync {
 
     /// Hardware queues of a device; 1 if it is impossible.
     fn hw_queues(&self, device: &DeviceSpec) -> u32;
+
+    /// Whether a device seeks; not if it is impossible.
+    fn seeks(&self, device: &DeviceSpec) -> bool;
 
     /// What the queue comes to.
     ///
@@ -75,17 +98,11 @@ impl Catalogue {
         let valid: Vec<&str> = all.iter().filter(is_in).map(|s| s.name).collect();
         let what = match named {
             None => no_such("scheduler", name, &valid),
-            Some(s) => {
-                let releases = if !kernel.is_from(s.since) {
-                    format!("from {}", s.since)
-                } else {
-                    format!("before {}", s.until)
-                };
-                format!(
-                    "kernel {kernel} has no scheduler '{name}'; valid: {} ({name}: {releases})",
-                    valid.join(", ")
-                )
-            }
+            Some(s) => format!(
+                "kernel {kernel} has no scheduler '{name}'; valid: {} ({name}: {})",
+                valid.join(", "),
+                s.exists_beside(kernel)
+            ),
         };
         Err(Error::new(what).about("scheduler"))
     }

@@ -48,6 +48,7 @@ impl Experiment {
         let unsure = patches
             .iter()
             .filter(|p| p.evidence == Evidence::Reconstructed);
+        notes.extend(self.distribution_notes(catalogue));
         notes.extend(self.md_notes());
         notes.extend(self.cgroup_notes());
         notes.extend(unsure.map(|p| {

@@ -8,7 +8,6 @@ use crate::{
 };
 use blklab_fio::release::Release;
 use blklab_kernel::{KernelVersion, Patches, Tunables, default_scheduler};
-use blklab_types::Hz;
 use blklab_types::{Error, no_such};
 use blklab_workload::scenario::{self, Scenario};
 use std::path::Path;
@@ -31,7 +30,8 @@ impl Experiment {
             target: String::new(),
             kernel: DEFAULT_KERNEL,
             kernel_source: String::new(),
-            hz: Hz(250),
+            hz: DEFAULT_KERNEL.hz(),
+            hz_chosen: false,
             scheduler: default_scheduler(DEFAULT_KERNEL, 1).to_owned(),
             scheduler_chosen: false,
             tunables: Vec::new(),
@@ -93,9 +93,12 @@ impl Experiment {
         Ok(e)
     }
 
-    /// Another kernel, and its default scheduler unless one was chosen.
+    /// Another kernel, and its default scheduler and ticks unless they were chosen.
     pub fn choose_kernel(&mut self, v: KernelVersion, catalogue: &Catalogue) {
         self.kernel = v;
+        if !self.hz_chosen {
+            self.hz = v.hz();
+        }
         self.default_scheduler(catalogue);
     }
 
@@ -141,9 +144,58 @@ impl Experiment {
 
     pub(crate) fn default_scheduler(&mut self, catalogue: &Catalogue) {
         if !self.scheduler_chosen {
-            let hw_queues = catalogue.hw_queues(&self.device);
-            default_scheduler(self.kernel, hw_queues).clone_into(&mut self.scheduler);
+            let name = self.scheduler_by_default(catalogue);
+            name.clone_into(&mut self.scheduler);
         }
+    }
+
+    /// The scheduler that the disk gets unless one is chosen: that of the distribution, where
+    /// it has a say, else the kernel's.
+    fn scheduler_by_default(&self, catalogue: &Catalogue) -> &'static str {
+        let of_distribution = self.kernel.distribution().map(|d| d.schedulers.value);
+        let by_rule = of_distribution.and_then(|rules| rules.seeks);
+        match by_rule.filter(|_| catalogue.seeks(&self.device)) {
+            Some(name) => name,
+            None => default_scheduler(self.kernel, catalogue.hw_queues(&self.device)),
+        }
+    }
+
+    /// What the distribution of its kernel sets, and what it would have.
+    pub(crate) fn distribution_notes(&self, catalogue: &Catalogue) -> Vec<String> {
+        let Some(d) = self.kernel.distribution() else {
+            return Vec::new();
+        };
+        let name = d.name;
+        let own = [
+            ("hz", d.hz.value.to_string(), self.hz.0.to_string()),
+            (
+                "scheduler",
+                self.scheduler_by_default(catalogue).to_owned(),
+                self.scheduler.clone(),
+            ),
+        ];
+        let (kept, others): (Vec<_>, Vec<_>) = own.iter().partition(|(_, its, here)| its == here);
+        let mut notes = Vec::new();
+        if !kept.is_empty() {
+            let kept: Vec<String> = kept
+                .iter()
+                .map(|(k, its, _)| format!("{k}={its}"))
+                .collect();
+            notes.push(format!("{name} sets {}", kept.join(", ")));
+        }
+        notes.extend(
+            others.iter().map(|(key, its, here)| {
+                format!("{name} has {key}={its}: the experiment says {here}")
+            }),
+        );
+        if self.filesystem.name == "extents" && matches!(self.workload, Workload::Fio { .. }) {
+            notes.push(format!(
+                "{name}'s installer makes {fs}; here the files lie on blklab's extents unless \
+                 filesystem={fs} is set",
+                fs = d.filesystem.value
+            ));
+        }
+        notes
     }
 
     /// Another scheduler; what was set for the old one and is unknown to the

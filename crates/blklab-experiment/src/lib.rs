@@ -85,6 +85,8 @@ pub struct Experiment {
     pub kernel_source: String,
     /// Ticks per second.
     pub hz: Hz,
+    /// Whether they were chosen, or are the kernel's.
+    pub hz_chosen: bool,
     /// I/O scheduler.
     pub scheduler: String,
     /// Whether it was chosen, or is the kernel's default.

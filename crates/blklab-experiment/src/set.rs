@@ -2,7 +2,7 @@
 //! `KEY=VALUE`: who takes the key, and what is said where nobody does.
 
 use crate::settings::{self, Home, Setting};
-use crate::{Absent, Catalogue, Experiment, Workload};
+use crate::{Absent, Catalogue, Experiment, SchedulerChoice, Workload};
 use blklab_kernel::existence;
 use blklab_types::{Error, ErrorKind, choices, nearest_name, no_such, shown};
 
@@ -115,6 +115,37 @@ impl Experiment {
         matches!(&self.workload, Workload::Scenario(s) if s.has(key))
     }
 
+    /// Which schedulers have a tunable, and in which releases: its own in others, or those of
+    /// the kernel, or those of other kernels.
+    fn who_has(&self, key: &str, catalogue: &Catalogue) -> Option<String> {
+        let mut owners = catalogue.schedulers();
+        owners.retain(|s| s.tunables.iter().any(|t| t.name == key));
+        if let Some(own) = owners.iter().find(|s| s.name == self.scheduler) {
+            return Some(format!(
+                "{} of kernel {} does not have it; it exists {}",
+                own.name,
+                self.kernel,
+                existence(own.tunables, key).unwrap_or_default()
+            ));
+        }
+        let is_there = |s: &&SchedulerChoice| catalogue.scheduler(s.name, self.kernel).is_ok();
+        let there: Vec<&str> = owners.iter().filter(is_there).map(|s| s.name).collect();
+        match (there.is_empty(), owners.first()) {
+            (false, _) => {
+                let has = if there.len() == 1 { "has" } else { "have" };
+                let names = there.join(" and ");
+                Some(format!("{names} {has} it, but {} runs", self.scheduler))
+            }
+            (true, Some(owner)) => Some(format!(
+                "{} has it, which kernel {} does not have; it exists {}",
+                owner.name,
+                self.kernel,
+                owner.tunable_exists_beside(key, self.kernel)
+            )),
+            (true, None) => None,
+        }
+    }
+
     fn unknown_key(&self, key: &str, catalogue: &Catalogue) -> Error {
         let tunables = self.rows(Home::Scheduler, catalogue);
         let in_kernel = |row: &&Setting| row.row_in(self.kernel).is_some();
@@ -130,20 +161,8 @@ impl Experiment {
         };
         let own_names = tunables.iter().map(Setting::name);
         let all = own_names.chain(settings::all().map(Setting::name));
-        let schedulers = catalogue.schedulers();
-        let owner = schedulers
-            .iter()
-            .find(|s| s.tunables.iter().any(|t| t.name == key));
-        let hint = match (nearest_name(key, all), owner) {
-            (_, Some(owner)) if owner.name == self.scheduler => {
-                format!(
-                    "{} of kernel {} does not have it; it exists {}; ",
-                    owner.name,
-                    self.kernel,
-                    existence(owner.tunables, key).unwrap_or_default()
-                )
-            }
-            (_, Some(owner)) => format!("{} has it, but {} runs; ", owner.name, self.scheduler),
+        let hint = match (nearest_name(key, all), self.who_has(key, catalogue)) {
+            (_, Some(owners)) => owners + "; ",
             (Some(near), None) => format!("did you mean '{near}'? "),
             (None, None) => String::new(),
         };

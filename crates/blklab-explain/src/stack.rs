@@ -88,7 +88,7 @@ impl Stack {
         let catalogue = &blklab_sim::catalogue_with(schedulers);
         let mut e = Experiment::new("trace", Workload::Processes(Vec::new()));
         e.choose_kernel(kernel, catalogue);
-        let mut assumed: Vec<String> = kernel.mainline_note().into_iter().collect();
+        let mut assumed: Vec<String> = kernel.note().into_iter().collect();
         let single = e.kernel.has_single_queue();
         let scsi = is_scsi(context.device());
         // Of these only what driver and queue make of them counts: nothing is served.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel releases.
 
+use crate::distribution::{self, DISTRIBUTIONS, Distribution, Part};
 use crate::name::{Name, split};
-use blklab_types::shown;
+use blklab_types::{Hz, nearest_name, shown};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,18 +13,23 @@ use std::str::FromStr;
 ///
 /// Rules compare the release alone: 6.12, or the point release 6.12.117, of which 6.12
 /// is the first, .0. The name is what was given, as `uname -r` prints it, and is shown
-/// wherever the kernel is. A distribution's name tells the mainline release that it was
-/// made of, as a rule not which stable updates are in it (`6.1.0-13-amd64`), let alone
-/// what was taken from later releases (`4.18.0-425.el8`): it is modelled as the release
-/// of its numbers, and [`KernelVersion::mainline_note`] says so.
+/// wherever the kernel is. Of a distribution that is known ([`DISTRIBUTIONS`]) the release
+/// is that whose block layer it has, whatever its numbers say (`4.18.0-425.el8`, or the
+/// distribution's own name, `rhel8`), and [`KernelVersion::in_part`] says by which release
+/// its other parts go. Of others a name tells the mainline release that they were made of:
+/// they are modelled as that. What is newer than [`KernelVersion::NEWEST`] goes by its
+/// rules. [`KernelVersion::note`] says all of that.
 ///
 /// ```
 /// use blklab_kernel::KernelVersion;
 ///
+/// let kernel: KernelVersion = "6.6.13-200.fc39".parse()?;
+/// assert_eq!(kernel, KernelVersion::row("6.6.13"));
+/// assert_eq!(kernel.to_string(), "6.6.13-200.fc39");
 /// let kernel: KernelVersion = "4.18.0-425.el8".parse()?;
-/// assert_eq!(kernel, KernelVersion::new(4, 18));
 /// assert_eq!(kernel.to_string(), "4.18.0-425.el8");
-/// assert_eq!(kernel.release().to_string(), "4.18");
+/// assert_eq!(kernel.release().to_string(), "5.12");
+/// assert_eq!(kernel.distribution().map(|d| d.name), Some("rhel8"));
 /// # Ok::<(), blklab_kernel::VersionError>(())
 /// ```
 #[derive(Clone, Copy)]
@@ -31,6 +37,7 @@ pub struct KernelVersion {
     /// 2, 6, 28 and 10 of 2.6.28.10; 6, 12, 0 and 117 of 6.12.117.
     numbers: [u16; 4],
     name: Name,
+    distribution: Option<&'static Distribution>,
 }
 
 impl PartialEq for KernelVersion {
@@ -88,6 +95,7 @@ impl KernelVersion {
         KernelVersion {
             numbers,
             name: Name::NONE,
+            distribution: None,
         }
     }
 
@@ -101,9 +109,47 @@ impl KernelVersion {
         KernelVersion::of_numbers([major, minor, 0, 0])
     }
 
-    /// The kernel of a name as `uname -r` prints it, of whatever age. None if it is not
-    /// one.
+    /// The kernel of a name as `uname -r` prints it, or of a distribution, of whatever age.
+    /// None if it is not one.
     pub fn of_name(text: &str) -> Option<KernelVersion> {
+        if let Some(distribution) = Distribution::named(text) {
+            return Some(KernelVersion {
+                name: Name::new(distribution.name)?,
+                distribution: Some(distribution),
+                ..distribution.newest().rules.value
+            });
+        }
+        let named = KernelVersion::of_numbers_in(text)?;
+        let (_, suffix) = split(text)?;
+        let is_plain = named.to_string() == text;
+        let name = if is_plain {
+            Name::NONE
+        } else {
+            Name::new(text)?
+        };
+        let distribution = distribution::of_suffix(named, suffix);
+        let rules = distribution.map_or(named, |d| d.rules_of_build(named, suffix));
+        let is_known = !rules.series().is_from(KernelVersion::after_newest());
+        let rules = if is_known {
+            rules
+        } else {
+            KernelVersion::NEWEST
+        };
+        Some(KernelVersion {
+            numbers: rules.numbers,
+            name: if is_known { name } else { Name::new(text)? },
+            distribution,
+        })
+    }
+
+    /// The series behind the newest that the models know.
+    const fn after_newest() -> KernelVersion {
+        let [major, minor, ..] = KernelVersion::NEWEST.numbers;
+        KernelVersion::new(major, minor + 1)
+    }
+
+    /// The release that the numbers of a name say.
+    fn of_numbers_in(text: &str) -> Option<KernelVersion> {
         let (numbers, suffix) = split(text)?;
         let numbers = match *numbers {
             [2, minor, patch] => [2, minor, patch, 0],
@@ -115,13 +161,37 @@ impl KernelVersion {
             [major, minor, point, _] if !suffix.is_empty() => [major, minor, 0, point],
             _ => return None,
         };
-        let kernel = KernelVersion::of_numbers(numbers);
-        let name = if kernel.to_string() == text {
-            Name::NONE
-        } else {
-            Name::new(text)?
-        };
-        Some(KernelVersion { name, ..kernel })
+        Some(KernelVersion::of_numbers(numbers))
+    }
+
+    /// The distribution that it is of, if that is known.
+    pub const fn distribution(self) -> Option<&'static Distribution> {
+        self.distribution
+    }
+
+    /// The release that it is called by, whatever its rules are: 4.18 of `4.18.0-425.el8`
+    /// and of `rhel8`, 7.4 of `7.4.0-rc3`.
+    pub fn named(self) -> KernelVersion {
+        match (
+            KernelVersion::of_numbers_in(self.name.as_str()),
+            self.distribution,
+        ) {
+            (Some(named), _) => named,
+            (None, Some(distribution)) => distribution.release,
+            (None, None) => self.release(),
+        }
+    }
+
+    /// The release by whose rules a part of it goes.
+    pub fn in_part(self, part: Part) -> KernelVersion {
+        let distribution = self.distribution;
+        distribution.map_or(self, |d| d.rules(part, self.release()))
+    }
+
+    /// Ticks per second that it is built with.
+    pub fn hz(self) -> Hz {
+        self.distribution
+            .map_or_else(Hz::default, |d| Hz(d.hz.value))
     }
 
     /// The three numbers of the series; the third is 0 from 3.0 on.
@@ -229,15 +299,30 @@ impl KernelVersion {
         releases().any(|v| v == self.series())
     }
 
-    /// What a reader of results should know of a kernel that its builder may have
-    /// changed; none of those that are called by their numbers.
-    pub fn mainline_note(self) -> Option<String> {
+    /// What a reader of results should know of a kernel whose name says more or less than
+    /// its rules; none of those that are called by their numbers.
+    pub fn note(self) -> Option<String> {
+        let (named, rules) = (self.named(), self.release());
+        if let Some(d) = self.distribution {
+            let title = d.title.split(['(', ';', ',']).next().unwrap_or_default();
+            return Some(format!(
+                "kernel {self} is that of {}, modelled as {}: what its builder changed besides \
+                 is not in the model",
+                title.trim_end(),
+                d.rules_in_words(rules)
+            ));
+        }
+        if named != rules {
+            return Some(format!(
+                "kernel {self} is newer than {rules}, the newest that is known, and modelled as \
+                 that: what changed later is not in the model"
+            ));
+        }
         let (_, suffix) = split(self.name.as_str())?;
         (!suffix.is_empty()).then(|| {
             format!(
-                "kernel {self} is modelled as mainline {}: what its builder changed, or took \
-                 from later releases, is not in the model",
-                self.release()
+                "kernel {self} is modelled as mainline {rules}: what its builder changed, or took \
+                 from later releases, is not in the model"
             )
         })
     }
@@ -266,10 +351,7 @@ impl FromStr for KernelVersion {
 
     fn from_str(s: &str) -> Result<KernelVersion, VersionError> {
         let Some(kernel) = KernelVersion::of_name(s) else {
-            return Err(VersionError(format!(
-                "'{}' is not a kernel version; write it like 2.6.28, 4.19 or 4.18.0-425.el8",
-                shown(s)
-            )));
+            return Err(VersionError(not_a_kernel(s)));
         };
         if !kernel.is_from(KernelVersion::v2_6(16)) {
             return Err(VersionError(format!(
@@ -284,6 +366,27 @@ impl FromStr for KernelVersion {
         }
         Ok(kernel)
     }
+}
+
+/// What is said of a name that is none: the nearest of those that are.
+fn not_a_kernel(name: &str) -> String {
+    let of_distributions = DISTRIBUTIONS.iter().flat_map(Distribution::names);
+    let versions = releases().map(|v| v.to_string());
+    let known: Vec<String> = of_distributions
+        .map(str::to_owned)
+        .chain(versions)
+        .collect();
+    let hint = match nearest_name(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean '{near}'? "),
+        None => String::new(),
+    };
+    let names: Vec<&str> = DISTRIBUTIONS.iter().map(|d| d.name).collect();
+    format!(
+        "'{}' is no kernel; {hint}write a release (2.6.28, 6.12.117), what uname -r prints \
+         (6.1.0-13-amd64), or a distribution: {}",
+        shown(name),
+        names.join(", ")
+    )
 }
 
 /// All releases that models know of, oldest first: 2.6.16 to [`KernelVersion::NEWEST`].
@@ -302,214 +405,5 @@ pub fn single_queue_releases() -> impl Iterator<Item = KernelVersion> {
     releases().filter(|v| v.has_single_queue())
 }
 
-/// A release whose rules were read and measured, offered by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// The release.
-    pub version: KernelVersion,
-    /// What it stands for, in a line.
-    pub summary: &'static str,
-}
-
-/// The presets, oldest first. Releases between them are accepted too and
-/// take each feature from the version at which it changed.
-pub const PRESETS: &[Preset] = &[
-    Preset {
-        version: KernelVersion::v2_6(16),
-        summary: "queue plugs; schedulers keep the merge hash; CFQ with lists, one queue per process",
-    },
-    Preset {
-        version: KernelVersion::v2_6(18),
-        summary: "CFQ is the default; it idles at completion, all writes are async to it",
-    },
-    Preset {
-        version: KernelVersion::v2_6(24),
-        summary: "core merge hash; CFQ with a service tree; deadline restarts at the oldest request",
-    },
-    Preset {
-        version: KernelVersion::v2_6(26),
-        summary: "nomerges; anticipatory gives batches their full time after a drain",
-    },
-    Preset {
-        version: KernelVersion::v2_6(28),
-        summary: "CFQ samples whether a device queues; deadline batches cross gaps",
-    },
-    Preset {
-        version: KernelVersion::v2_6(32),
-        summary: "pools by sync and async; CFQ dispatches one request at a time, low_latency",
-    },
-    Preset {
-        version: KernelVersion::v2_6(33),
-        summary: "anticipatory removed; CFQ with groups and workload trees",
-    },
-    Preset {
-        version: KernelVersion::new(3, 7),
-        summary: "task plugs, sorted flush; FLUSH/FUA without draining; CFQ with group idling",
-    },
-    Preset {
-        version: KernelVersion::new(4, 19),
-        summary: "last long-term release with the single-queue path; CFQ in nanoseconds",
-    },
-    Preset {
-        version: KernelVersion::new(5, 10),
-        summary: "multi-queue only; plugs of 16 requests, mq-deadline without classes",
-    },
-    Preset {
-        version: KernelVersion::new(6, 1),
-        summary: "plugs of 32, newest first; mq-deadline with classes; BFQ merges for good",
-    },
-    Preset {
-        version: KernelVersion::new(6, 12),
-        summary: "every bio plugged, oldest first; limited depths count all tags (6.12.117)",
-    },
-    Preset {
-        version: KernelVersion::new(6, 18),
-        summary: "requests of up to 4 MiB, large folios on ext4, long read-ahead where disks seek",
-    },
-    Preset {
-        version: KernelVersion::new(7, 3),
-        summary: "the newest; single bios are not plugged, async_depth is the queue's (7.3.4)",
-    },
-];
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases_go_up_and_the_single_queue_path_ends_with_4_20() {
-        let all: Vec<KernelVersion> = releases().collect();
-        assert!(all.is_sorted());
-        let ends = |v: &[KernelVersion]| (v[0].to_string(), v[v.len() - 1].to_string());
-        assert_eq!(ends(&all), ("2.6.16".to_owned(), "7.3".to_owned()));
-        let old: Vec<KernelVersion> = single_queue_releases().collect();
-        assert_eq!(ends(&old), ("2.6.16".to_owned(), "4.20".to_owned()));
-        assert_eq!(all.len() - old.len(), 20 + 20 + 4);
-    }
-
-    #[test]
-    fn is_from_is_the_order_of_releases() {
-        let points = ["2.6.28.10", "3.0.101", "6.12.117"].map(KernelVersion::row);
-        let all: Vec<KernelVersion> = releases().chain(points).collect();
-        for v in &all {
-            for other in &all {
-                assert_eq!(v.is_from(*other), v >= other, "{v} from {other}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_change_is_in_its_release_and_in_the_point_releases_that_have_it() {
-        let stable = ["6.1.55", "6.5.5"].map(KernelVersion::row);
-        let has = |text: &str| {
-            let kernel: KernelVersion = text.parse().expect("a version");
-            kernel.has_change(KernelVersion::new(6, 6), &stable)
-        };
-        for with in [
-            "6.1.55",
-            "6.1.112",
-            "6.5.13",
-            "6.6",
-            "6.6.1",
-            "6.7",
-            "6.1.55-1.el9",
-        ] {
-            assert!(has(with), "{with}");
-        }
-        for without in [
-            "6.0",
-            "6.1",
-            "6.1.54",
-            "6.1.0-13-amd64",
-            "6.2",
-            "6.4.16",
-            "6.5.4",
-        ] {
-            assert!(!has(without), "{without}");
-        }
-    }
-
-    #[test]
-    fn a_row_names_every_release_as_it_is_printed() {
-        for v in releases() {
-            assert_eq!(KernelVersion::row(&v.to_string()), v);
-        }
-        assert_eq!(releases().last(), Some(KernelVersion::NEWEST));
-    }
-
-    #[test]
-    fn a_row_names_a_point_release() {
-        assert_eq!(KernelVersion::row("2.6.33.1").point(), 1);
-        let v = KernelVersion::row("6.12.117");
-        assert_eq!((v.numbers(), v.point()), ([6, 12, 0], 117));
-        assert_eq!(v.to_string(), "6.12.117");
-    }
-
-    #[test]
-    #[should_panic(expected = "is written like")]
-    fn a_row_with_the_name_of_a_distribution_is_refused() {
-        KernelVersion::row("4.18.0-425.el8");
-    }
-
-    #[test]
-    fn versions_parse_order_and_print() {
-        let v = |s: &str| s.parse::<KernelVersion>().expect(s);
-        assert!(v("2.6.39") < v("3.0"));
-        assert!(v("2.6.28") < v("2.6.28.10") && v("2.6.28.10") < v("2.6.29"));
-        assert!(v("6.12.9") < v("6.12.10") && v("6.12.117") < v("6.13"));
-        assert_eq!(v("6.12.0"), v("6.12"));
-        assert_eq!(v("6.12.117").series(), v("6.12"));
-        for bad in [
-            "",
-            "2",
-            "2.6",
-            "4.x",
-            "4.1.2.3",
-            "2.6.1.2.3",
-            "6.1 x",
-            "1.2.13",
-        ] {
-            let error = bad.parse::<KernelVersion>().expect_err(bad).to_string();
-            assert!(error.contains("is not a kernel version"), "{error}");
-        }
-        for old in ["2.4.20", "2.6.9", "2.6.9-89.EL"] {
-            let error = old.parse::<KernelVersion>().expect_err(old).to_string();
-            assert!(error.contains("is older than 2.6.16"), "{error}");
-        }
-        assert!("2.6.40".parse::<KernelVersion>().is_err());
-        let long = format!("6.1.0-{}", "9".repeat(59));
-        assert!(long.parse::<KernelVersion>().is_err());
-    }
-
-    #[test]
-    fn kernels_of_distributions_go_by_their_release_and_keep_their_names() {
-        for (name, release) in [
-            ("2.6.32-754.el6.x86_64", "2.6.32"),
-            ("2.6.32.12-0.7-default", "2.6.32.12"),
-            ("3.10.0-1160.el7.x86_64", "3.10"),
-            ("4.18.0-425.el8", "4.18"),
-            ("5.14.0-362.24.1.el9_3.x86_64", "5.14"),
-            ("6.1.0-13-amd64", "6.1"),
-            ("5.15.0-91-generic", "5.15"),
-            ("5.10.0-28-cloud-amd64", "5.10"),
-            ("6.6.13-200.fc39", "6.6.13"),
-            ("6.12.117+deb12-amd64", "6.12.117"),
-            ("6.6.87.2-microsoft-standard-WSL2", "6.6.87"),
-        ] {
-            let kernel: KernelVersion = name.parse().expect(name);
-            assert_eq!(kernel.to_string(), name);
-            assert_eq!(kernel.release().to_string(), release);
-            assert_eq!(kernel, KernelVersion::row(release));
-            let note = kernel.mainline_note().expect(name);
-            let says = format!("kernel {name} is modelled as mainline {release}: ");
-            assert!(note.starts_with(&says), "{note}");
-        }
-        for plain in ["6.12.117", "2.6.28", "6.12.0", "2.6.28.10"] {
-            let kernel: KernelVersion = plain.parse().expect(plain);
-            assert_eq!(
-                (kernel.to_string().as_str(), kernel.mainline_note()),
-                (plain, None)
-            );
-        }
-    }
-}
+mod tests;

@@ -83,6 +83,11 @@ impl Models for SimModels {
         blklab_device::limits(&device.name, &device.params).map_or(1, |l| l.hw_queues)
     }
 
+    fn seeks(&self, device: &DeviceSpec) -> bool {
+        let limits = blklab_device::limits(&device.name, &device.params);
+        limits.is_ok_and(|l| l.rotational.unwrap_or(true))
+    }
+
     fn queue_facts(&self, e: &Experiment) -> Result<QueueFacts, Error> {
         limits::queue_facts(e)
     }

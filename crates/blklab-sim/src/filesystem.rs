@@ -4,6 +4,7 @@
 use crate::limits::sq_limits;
 use blklab_experiment::{Experiment, MdLevel};
 use blklab_fs::{Filesystem, Kind, Mounting};
+use blklab_kernel::Part;
 use blklab_pagecache::FsTraits;
 use blklab_types::Error;
 
@@ -14,11 +15,12 @@ use blklab_types::Error;
 pub fn check_filesystem(e: &Experiment) -> Result<(), Error> {
     e.filesystem.check_modelled()?;
     let kind = kind(e);
-    if kind.is_in(e.kernel) {
+    let release = e.kernel.in_part(Part::Filesystems);
+    if kind.is_in(release) {
         return Ok(());
     }
     let (kernel, name) = (e.kernel, kind.name);
-    let when = if !e.kernel.is_from(kind.since) {
+    let when = if !release.is_from(kind.since) {
         format!("it came with {}", kind.since)
     } else {
         format!("it went with {}", kind.until)
@@ -55,7 +57,7 @@ fn mounting<R>(
 ) -> R {
     f(&Mounting {
         options: &e.filesystem.options,
-        kernel: e.kernel,
+        kernel: e.kernel.in_part(Part::Filesystems),
         sectors,
         seed: e.seed,
         creator_pid,

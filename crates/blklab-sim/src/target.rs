@@ -126,11 +126,7 @@ impl Target for Sim {
             let release = e.kernel.release();
             format!("the model is that of mainline {release}: it knows nothing of the tree {tree}")
         });
-        e.kernel
-            .mainline_note()
-            .into_iter()
-            .chain(of_tree)
-            .collect()
+        e.kernel.note().into_iter().chain(of_tree).collect()
     }
 
     fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {

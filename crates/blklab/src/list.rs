@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen, read off the tables that the models themselves use.
 
+mod distributions;
+
 use blklab_block::{mq, sq};
 use blklab_experiment::OF_KERNELS;
 use blklab_experiment::settings::{self, Setting};
@@ -8,8 +10,8 @@ use blklab_experiment::{DM_KINDS, DmParam};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
 use blklab_kernel::{
-    Change, DEFAULT_SCHEDULER_CHANGES, Evidence, KernelVersion, PATCHES, PRESETS, Tunable,
-    default_scheduler,
+    Change, DEFAULT_SCHEDULER_CHANGES, Evidence, KernelVersion, Knowledge, PATCHES, PRESETS,
+    Tunable, default_scheduler,
 };
 use blklab_sched::{Scheduler, Schedulers};
 use blklab_sim::{device_rows, filesystem_rows, scheduler_rows};
@@ -217,41 +219,67 @@ pub fn devices() -> Vec<Entry> {
     .collect()
 }
 
-/// Kernel presets; releases between them are accepted as well. Each shows what
-/// changed since the preset before it.
+/// Kernel presets, then distributions; releases between them are accepted as well. Each
+/// shows how it is known, and a release what changed since the preset before it.
 pub fn kernels(of: Schedulers) -> Vec<Entry> {
-    let before = std::iter::once(None).chain(PRESETS.iter().map(|p| Some(p.version)));
-    PRESETS
-        .iter()
-        .zip(before)
-        .map(|(p, before)| {
-            let names: Vec<String> = schedulers(of, Some(p.version))
-                .into_iter()
-                .map(|e| e.name)
-                .collect();
-            let default = |hw_queues| default_scheduler(p.version, hw_queues);
-            let default = match (default(1), default(2)) {
-                (one, several) if one == several => one.to_owned(),
-                (one, several) => format!("{one}; {several} with several hardware queues"),
-            };
-            let mut details = vec![(
-                "schedulers".into(),
-                format!("{} (default {default})", names.join(", ")),
-            )];
-            let is_new =
-                |c: &Change| before.is_some_and(|b| c.release > b) && c.release <= p.version;
-            for (owner, c) in changes_of(of) {
-                if is_new(c) {
-                    let text = format!("{}: {} ({})", c.release, c.what, c.source);
-                    details.push((owner.to_owned(), text));
-                }
-            }
-            Entry {
-                details,
-                ..entry(&p.version.to_string(), p.summary)
-            }
-        })
-        .collect()
+    let presets = PRESETS.iter().map(|p| {
+        let known = Knowledge::of(p.version);
+        release(of, p.version, format!("{} ({})", p.summary, known.word()))
+    });
+    presets.chain(distributions::all()).collect()
+}
+
+/// One kernel in full, whether lists show it or not.
+pub fn kernel(of: Schedulers, kernel: KernelVersion) -> Entry {
+    if let Some(d) = kernel.distribution() {
+        return distributions::of_kernel(d, kernel);
+    }
+    let release_of = kernel.release();
+    let preset = PRESETS.iter().find(|p| p.version == release_of);
+    let known = Knowledge::of(release_of);
+    let summary = match preset {
+        Some(p) => format!("{} ({})", p.summary, known.word()),
+        None => format!("mainline {release_of} ({})", known.word()),
+    };
+    let mut entry = release(of, release_of, summary);
+    entry.name = kernel.to_string();
+    entry
+        .details
+        .extend(kernel.note().map(|note| ("note".to_owned(), note)));
+    entry
+}
+
+/// A release: how it is known, its schedulers, what changed since the preset before it.
+fn release(of: Schedulers, version: KernelVersion, summary: String) -> Entry {
+    let names: Vec<String> = schedulers(of, Some(version))
+        .into_iter()
+        .map(|e| e.name)
+        .collect();
+    let default = |hw_queues| default_scheduler(version, hw_queues);
+    let default = match (default(1), default(2)) {
+        (one, several) if one == several => one.to_owned(),
+        (one, several) => format!("{one}; {several} with several hardware queues"),
+    };
+    let mut details = vec![
+        ("known".into(), Knowledge::of(version).to_string()),
+        (
+            "schedulers".into(),
+            format!("{} (default {default})", names.join(", ")),
+        ),
+    ];
+    let versions = PRESETS.iter().map(|p| p.version);
+    let before = versions.take_while(|v| *v < version).last();
+    let is_new = |c: &Change| before.is_some_and(|b| c.release > b) && c.release <= version;
+    for (owner, c) in changes_of(of) {
+        if is_new(c) {
+            let text = format!("{}: {} ({})", c.release, c.what, c.source);
+            details.push((owner.to_owned(), text));
+        }
+    }
+    Entry {
+        details,
+        ..entry(&version.to_string(), summary)
+    }
 }
 
 /// What every model changes from one release to the next, with the model's name: the

@@ -146,7 +146,8 @@ impl Cell {
 fn join<'a>(label: impl IntoIterator<Item = &'a (String, String)>) -> String {
     let shown = label.into_iter().map(|(key, value)| match key.as_str() {
         "scheduler" | "device" | "md" | "dm" | "file" | "patch" | "variant" => value.clone(),
-        "kernel" => format!("v{value}"),
+        "kernel" if value.starts_with(|c: char| c.is_ascii_digit()) => format!("v{value}"),
+        "kernel" => value.clone(),
         _ => format!("{key}={value}"),
     });
     shown.collect::<Vec<_>>().join(" ")

@@ -303,7 +303,7 @@ fn options_of_run() {
         ),
         (
             &["--kernel", "abc"],
-            &["--kernel abc: 'abc' is not a kernel version"],
+            &["--kernel abc: 'abc' is no kernel; "],
         ),
         (
             &["--device", "sata-7200"],
@@ -344,6 +344,22 @@ fn options_of_run() {
         (
             &["--kernel", "2.6.28", "--set", "low_latency=1"],
             &["called 'low_latency'; cfq of kernel 2.6.28 does not have it"],
+        ),
+        (
+            &["--kernel", "6.1", "--set", "quantum=1"],
+            &["cfq has it, which kernel 6.1 does not have; it exists before 5.0"],
+        ),
+        (
+            &["--kernel", "6.1", "--set", "slice_idle=1"],
+            &["bfq has it, but mq-deadline runs"],
+        ),
+        (
+            &["--kernel", "rhel8", "--set", "prio_aging_expire=1"],
+            &["mq-deadline of kernel rhel8 does not have it; it exists from 5.16 on"],
+        ),
+        (
+            &["--kernel", "2.6.28", "--set", "prio_aging_expire=1"],
+            &["mq-deadline has it, which kernel 2.6.28 does not have; it exists from 5.16 on"],
         ),
         (
             &["--kernel", "4.19", "--set", "quantum=x"],
@@ -583,7 +599,7 @@ fn other_commands() {
         ),
         (
             &["list", "schedulers", "--kernel", "x"],
-            &["'x' is not a kernel version"],
+            &["'x' is no kernel; "],
         ),
         (&["conform", "gone"], &["gone: cannot read"]),
         (&["conform", "sub"], &["sub: no case"]),

@@ -51,7 +51,10 @@ pub(super) static SETTINGS: &[Setting] = &[
             "ticks per second: 100, 250, 300 or 1000",
             Access::Number {
                 get: |e| Some(i64::from(e.hz.0)),
-                set: |e, hz| e.hz = hz.map_or_else(Hz::default, |hz| Hz(hz as u32)),
+                set: |e, hz| {
+                    e.hz_chosen = hz.is_some();
+                    e.hz = hz.map_or_else(|| e.kernel.hz(), |hz| Hz(hz as u32));
+                },
             },
         ),
     setting(Unit::Count, 0, (0, SEED_MAX as i64)).at(

@@ -3,6 +3,7 @@
 
 use crate::build::{Built, Cache, Engine, FLAVOUR, Source, Watch, fetch};
 use blklab_experiment::Experiment;
+use blklab_kernel::Distribution;
 use blklab_types::{Error, ErrorKind};
 use std::sync::atomic::AtomicBool;
 
@@ -15,7 +16,7 @@ pub(super) fn in_cache(e: &Experiment) -> Result<Option<Built>, Error> {
         Ok(image) => Ok(Some(image)),
         Err(err) => {
             let is_missing = err.kind == ErrorKind::UnknownName;
-            let is_release = Source::release(&e.kernel.to_string()).is_ok();
+            let is_release = Source::release(&sought(e)).is_ok();
             if is_missing && is_release {
                 return Ok(None);
             }
@@ -29,7 +30,36 @@ pub(super) fn in_cache(e: &Experiment) -> Result<Option<Built>, Error> {
 /// # Errors
 /// If it is not there.
 pub(super) fn get(e: &Experiment) -> Result<Built, Error> {
-    Cache::of_user()?.find_for(Engine::Qemu, &e.kernel.to_string())
+    check_name(e)?;
+    Cache::of_user()?.find_for(Engine::Qemu, &sought(e))
+}
+
+/// Refuses the name of a distribution whose images Debian does not have.
+///
+/// # Errors
+/// If it is one.
+pub(super) fn check_name(e: &Experiment) -> Result<(), Error> {
+    match named_after(e).filter(|d| !d.is_of_debian) {
+        None => Ok(()),
+        Some(d) => Err(Error::not_modelled(format!(
+            "Debian has no image of {}; one that was added has the name that uname -r prints",
+            d.name
+        ))
+        .about("kernel")),
+    }
+}
+
+/// The distribution by whose own name the kernel is called, as `debian-12`.
+fn named_after(e: &Experiment) -> Option<&'static Distribution> {
+    Distribution::named(&e.kernel.to_string())
+}
+
+/// The image to look for: that of the name, or any of the release that a distribution has.
+fn sought(e: &Experiment) -> String {
+    match named_after(e) {
+        None => e.kernel.to_string(),
+        Some(d) => d.release.to_string(),
+    }
 }
 
 /// Fetches the image of an experiment, unless it is there.
@@ -48,10 +78,5 @@ pub(super) fn prepare(
         step: &mut |step| told(format!("kernel {}: {step}", e.kernel)),
         stop,
     };
-    fetch(
-        &Cache::of_user()?,
-        &e.kernel.to_string(),
-        FLAVOUR,
-        &mut watch,
-    )
+    fetch(&Cache::of_user()?, &sought(e), FLAVOUR, &mut watch)
 }

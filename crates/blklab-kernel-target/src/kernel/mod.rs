@@ -170,6 +170,13 @@ impl Target for Kernel {
         (self.kind.engine == Engine::Uml).then_some(CPUS)
     }
 
+    fn notes(&self, e: &Experiment) -> Vec<String> {
+        match self.kind.engine {
+            Engine::Uml => source::note(e.kernel).into_iter().collect(),
+            Engine::Qemu => Vec::new(),
+        }
+    }
+
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(self.kind, e, &self.catalogue)?;
         if let Some(volume) = filesystem::volume(e)? {

@@ -44,6 +44,10 @@ impl Refusal {
 /// The first thing that is refused.
 pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> {
     let not_yet = |what: &str, key: &str| Refusal(kind).not_yet(what, key);
+    match kind.engine {
+        Engine::Uml => drop(super::source::wanted(e)?),
+        Engine::Qemu => super::image::check_name(e)?,
+    }
     match &e.workload {
         Workload::Fio { .. } => {}
         Workload::Processes(_) => return Err(not_yet("explicit processes", "processes")),
@@ -67,8 +71,10 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
         return Err(not_yet(&format!("the patch {patch}"), "patches"));
     }
     e.scheduler(catalogue)?;
-    if e.hz.0 != 250 {
-        return Err(not_yet("ticks other than 250 a second", "hz"));
+    let built_with = e.kernel.hz().0;
+    if e.hz.0 != built_with {
+        let what = format!("ticks other than {built_with} a second");
+        return Err(not_yet(&what, "hz"));
     }
     for setting in e.settings(catalogue) {
         setting.check(e)?;

@@ -37,6 +37,7 @@ use blklab_experiment::Experiment;
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
 use blklab_fs::Filesystem;
+use blklab_kernel::Part;
 use blklab_pagecache::{Config, Features, PageCache};
 use blklab_sched::Schedulers;
 use blklab_target::{Failed, JobResult, Outcome, Sinks};
@@ -56,7 +57,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The rules of the page cache for a kernel.
 fn cache_features(e: &Experiment) -> Result<Features, Error> {
-    Features::modelled(e.kernel).map_err(|err| Error::new(err.to_string()))
+    Features::modelled(e.kernel.in_part(Part::PageCache)).map_err(|err| Error::new(err.to_string()))
 }
 
 /// Settings of the page cache for an experiment on disks of `capacity` sectors, and

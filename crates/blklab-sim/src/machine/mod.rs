@@ -27,7 +27,7 @@ use blklab_block::md::Array;
 use blklab_block::{Cx, Effect, Queue, QueueNo, Running, TaskTable};
 use blklab_device::{Device, Done};
 use blklab_engine::{Agenda, WorkId};
-use blklab_kernel::KernelVersion;
+use blklab_kernel::{KernelVersion, Part};
 use blklab_target::Sinks;
 use blklab_trace::Tracer;
 use blklab_trace::truth::TruthSink;
@@ -201,7 +201,11 @@ impl Machine {
             nr_computing: 0,
             held_work: Vec::new(),
             costs: config.cpu.costs(),
-            cpu: Cpu::new(config.kernel, hz, config.cpu.costs().switch),
+            cpu: Cpu::new(
+                config.kernel.in_part(Part::Processor),
+                hz,
+                config.cpu.costs().switch,
+            ),
             nr_processors: config.nr_cpus.max(1) as usize,
             kblockd: None,
             kblockd_wanted: false,

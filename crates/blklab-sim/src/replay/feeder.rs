@@ -234,7 +234,7 @@ impl<'a> Replay<'a> {
             submitters: Vec::new(),
             by_pid: BTreeMap::new(),
             work: None,
-            is_lazy: crate::cpu::preempts_lazily(e.kernel),
+            is_lazy: crate::cpu::preempts_lazily(e.kernel.in_part(blklab_kernel::Part::Processor)),
             last_pid: None,
             unplugs: false,
             at_device: VecDeque::new(),

@@ -103,7 +103,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             "kernel = 'x'\njob_file = 'a.fio'",
-            "e.toml:1: 'x' is not a kernel version",
+            "e.toml:1: 'x' is no kernel; ",
         ),
         ("title = ''", "e.toml: no workload"),
         (
