@@ -54,7 +54,8 @@ pub(super) fn layer(md: &MdSpec, disks: &[String], disk_sectors: u64) -> Result<
         },
         sectors,
         commands: vec![command],
-        programs: PROGRAMS,
+        programs: PROGRAMS.to_vec(),
+        on_filesystem: None,
         kept_from: Some(kept_from),
     })
 }

@@ -69,7 +69,10 @@ impl Driver {
         wanted: Wanted,
     ) -> Result<Vec<Load>, Error> {
         match self {
-            Driver::NullBlk => Ok(vec![Load::new("null_blk").with("nr_devices", 0)]),
+            Driver::NullBlk => {
+                check_null_blk(e)?;
+                Ok(vec![Load::new("null_blk").with("nr_devices", 0)])
+            }
             Driver::ScsiDebug => Ok(vec![Load::new("sd_mod"), scsi_debug(e, depth, wanted)?]),
         }
     }
@@ -104,6 +107,19 @@ impl Driver {
 fn number(e: &Experiment, param: &str) -> Result<Option<u64>, Error> {
     let found = blklab_device::number(&e.device.name, &e.device.params, param);
     found.map_err(blklab_sim::device_refused)
+}
+
+/// Refuses what only the model of it has.
+fn check_null_blk(e: &Experiment) -> Result<(), Error> {
+    const PHASE: &str = "tick_phase_ns";
+    if number(e, PHASE)?.unwrap_or(0) == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "null_blk of the kernel has no {PHASE}: its budget is renewed every 20 ms from the moment \
+         on at which it is made"
+    );
+    Err(Error::not_modelled(what).about(format!("device.{PHASE}")))
 }
 
 /// Its files are the same in all releases, unlike the parameters of the module.

@@ -3,11 +3,12 @@
 
 use super::drivers;
 use super::kind::Kind;
+use super::replayed;
 use super::script::PRICES;
 use crate::build::Engine;
 use crate::qemu::PROCESSORS_MAX;
 use blklab_experiment::settings::{Home, Place};
-use blklab_experiment::{Catalogue, Experiment, Workload};
+use blklab_experiment::{Catalogue, Experiment, FilesystemSpec, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_types::Error;
 
@@ -18,14 +19,6 @@ const FOLLOWED: &[&str] = &[
     "processor_time",
     "interrupt_latency_ns",
     "cpu_cost_percent",
-];
-
-/// Options of jobs that say where results go, which do not come back.
-const LOGS: &[&str] = &[
-    "write_bw_log",
-    "write_lat_log",
-    "write_iops_log",
-    "write_hist_log",
 ];
 
 /// Refuses on behalf of a target.
@@ -46,7 +39,7 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
     let not_yet = |what: &str, key: &str| Refusal(kind).not_yet(what, key);
     match &e.workload {
         Workload::Fio { .. } => {}
-        Workload::Processes(_) => return Err(not_yet("explicit processes", "processes")),
+        Workload::Processes(processes) => replayed::check(processes)?,
         Workload::Scenario(s) => {
             if let Some((section, _)) = s.programs().first() {
                 let name = s.spec().name;
@@ -54,8 +47,9 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
                 return Err(not_yet(&what, "scenario"));
             }
         }
-        Workload::Trace(_) => return Err(not_yet("recorded traces", "replay")),
+        Workload::Trace(spec) => replayed::check_timing(spec.timing)?,
     }
+    check_has_files(e)?;
     if kind.engine == Engine::Qemu {
         check_machine(kind, e)?;
     }
@@ -95,6 +89,20 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
         }
     }
     Ok(())
+}
+
+/// Refuses a filesystem that nobody has a file on.
+fn check_has_files(e: &Experiment) -> Result<(), Error> {
+    let has_none = matches!(e.workload, Workload::Processes(_) | Workload::Trace(_));
+    if !has_none || e.filesystem.name == FilesystemSpec::default().name {
+        return Ok(());
+    }
+    let what = format!(
+        "the filesystem {}: explicit processes and traces submit bios to the device and have no \
+         files",
+        e.filesystem.name
+    );
+    Err(Error::new(what).about("filesystem"))
 }
 
 /// Whether a setting of the machine is followed where blklab keeps the clock.
@@ -164,14 +172,13 @@ fn check_machine(kind: Kind, e: &Experiment) -> Result<(), Error> {
 /// The first of them.
 pub(super) fn check_jobs(kind: Kind, jobs: &JobFile) -> Result<(), Error> {
     for job in &jobs.jobs {
-        let log = LOGS
-            .iter()
-            .find(|o| job.settings.reporting.contains_key(**o));
-        let iolog = job.settings.write_iolog.as_ref().map(|_| &"write_iolog");
-        let replay = job.replay.as_ref().map(|_| &"read_iolog");
-        if let Some(option) = log.or(iolog).or(replay) {
-            let error = Refusal(kind).not_yet(&format!("jobs with {option}"), option);
-            return Err(error.at(job.place_of(&[option])));
+        if job.replay.is_some() && job.settings.replay.merge_file.is_some() {
+            const OPTION: &str = "merge_blktrace_file";
+            let what = format!(
+                "the target {} does not take {OPTION}: what fio merges is empty",
+                kind.name
+            );
+            return Err(Error::not_modelled(what).at(job.place_of(&[OPTION])));
         }
     }
     Ok(())

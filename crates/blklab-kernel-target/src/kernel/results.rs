@@ -2,17 +2,19 @@
 //! What came out of a machine: the events of its disk and fio's own results.
 
 use super::groups::Uses;
+use super::job_logs::Logs;
 use super::stack::{NUMBERS, Stack};
 use super::streams;
+use super::task::{Task, Who};
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
 use blklab_experiment::Experiment;
-use blklab_fio::parse::JobFile;
+use blklab_fio::job::Job;
 use blklab_fio::run;
-use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
+use blklab_fiostat::{Entry, JobLogs, ReadResult, ThreadStat};
 use blklab_target::{JobResult, Outcome, Sinks};
-use blklab_trace::{Action, Event, TraceSink};
+use blklab_trace::{Action, Event, NullSink, TraceSink};
 use blklab_types::{Dev, Error, Pid, Time};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -49,6 +51,8 @@ struct Found {
     blktrace: String,
     /// The numbers that devices had.
     numbers: String,
+    /// Logs that fio has written, by their files.
+    logs: BTreeMap<String, String>,
 }
 
 /// Reads everything: events go to the sinks.
@@ -57,7 +61,7 @@ struct Found {
 /// If something is missing or damaged, or a setting was not taken.
 pub(super) fn read(
     ended: &Ended,
-    jobs: &JobFile,
+    task: &Task,
     e: &Experiment,
     stack: &Stack,
     kernel: &Built,
@@ -77,6 +81,10 @@ pub(super) fn read(
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
         NUMBERS => text(from).map(|t| found.numbers = t),
+        _ if Logs::is_written(name) => {
+            found.logs.insert(name.to_owned(), text(from)?);
+            Ok(())
+        }
         _ if Uses::is_result(name) => text(from).map(|t| found.groups.take(name, &t)),
         _ => Ok(()),
     })?;
@@ -103,17 +111,23 @@ pub(super) fn read(
         return Err(failed(&format!("fio left no results: {}", last_words())));
     };
     let numbers = stack.numbers(&found.numbers)?;
-    let mut watched = Watched {
-        to: &mut *sinks.trace,
-        top: stack.devices().next().map(|d| d.dev).unwrap_or_default(),
-        begun: ended.begun,
-        names: BTreeMap::new(),
-        processes: BTreeMap::new(),
-        end: Time::ZERO,
+    let called = match &task.who {
+        Who::Jobs(_) => Called::default(),
+        Who::Processes(processes) => {
+            let mut nobody = NullSink;
+            let mut before = Watched::new(&mut nobody, stack, ended.begun);
+            streams::send(ended, stack, &numbers, &mut before)?;
+            Called::new(processes, &before, found.fio)
+        }
     };
+    let mut watched = Watched::new(&mut *sinks.trace, stack, ended.begun);
+    watched.called = called;
     let has_trace = streams::send(ended, stack, &numbers, &mut watched)?;
     let Watched {
-        mut processes, end, ..
+        mut processes,
+        end,
+        called,
+        ..
     } = watched;
     if !has_trace {
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
@@ -123,19 +137,66 @@ pub(super) fn read(
         failed(&format!("{}: {}", e.what, last_words()))
     })?;
     let entries = result.result.entries;
-    if entries.len() != jobs.jobs.len() {
+    if entries.len() != task.who.nr_jobs() {
         return Err(failed(&format!(
             "fio ran {} of {} jobs: {}",
             entries.len(),
-            jobs.jobs.len(),
+            task.who.nr_jobs(),
             last_words()
         )));
     }
-    if let Some(fio) = found.fio {
-        processes.remove(&fio);
+    let mut notes = Vec::new();
+    let jobs = match &task.who {
+        Who::Jobs(jobs) => {
+            if let Some(fio) = found.fio {
+                processes.remove(&fio);
+            }
+            let mut all = results_of(jobs, entries, &processes, end);
+            task.logs.hand_out(found.logs, &mut all);
+            all
+        }
+        Who::Processes(all) => {
+            check_all_went_well(all, &entries)?;
+            notes.extend(called.note());
+            Vec::new()
+        }
+    };
+    let lost = |l: &&str| l.contains("dropped") && !l.contains("dropped 0)");
+    if let Some(line) = found.blktrace.lines().find(lost) {
+        notes.push(format!("blktrace: {}", line.trim()));
     }
-    let pids = pids_of(&processes, jobs.jobs.len());
-    let results = jobs.jobs.iter().zip(entries).zip(pids);
+    Ok(Outcome {
+        jobs,
+        cgroups: found.groups.into_uses(&e.cgroups),
+        end,
+        notes,
+        ..Outcome::default()
+    })
+}
+
+/// Refuses results of processes whose I/O has failed: nobody would see it.
+fn check_all_went_well(processes: &[(Pid, String)], entries: &[Entry]) -> Result<(), Error> {
+    let mut all = processes.iter().zip(entries);
+    match all.find(|(_, entry)| entry.info.error != 0) {
+        None => Ok(()),
+        Some(((pid, name), entry)) => {
+            let error = std::io::Error::from_raw_os_error(entry.info.error);
+            Err(failed(&format!(
+                "process {name} ({pid}) has failed: {error}"
+            )))
+        }
+    }
+}
+
+/// The results of jobs.
+fn results_of(
+    jobs: &[Job],
+    entries: Vec<Entry>,
+    processes: &BTreeMap<Pid, Used>,
+    end: Time,
+) -> Vec<JobResult> {
+    let pids = pids_of(processes, jobs.len());
+    let results = jobs.iter().zip(entries).zip(pids);
     let results = results.map(|((job, entry), used)| {
         let (pid, used) = used.unwrap_or((0, None));
         let started = used.map_or(Time::ZERO, |u| u.first);
@@ -156,23 +217,12 @@ pub(super) fn read(
             },
             failures: Vec::new(),
             iolog: None,
+            written: Vec::new(),
             figures: Vec::new(),
             stat,
         }
     });
-    let jobs: Vec<JobResult> = results.collect();
-    let mut notes = Vec::new();
-    let lost = |l: &&str| l.contains("dropped") && !l.contains("dropped 0)");
-    if let Some(line) = found.blktrace.lines().find(lost) {
-        notes.push(format!("blktrace: {}", line.trim()));
-    }
-    Ok(Outcome {
-        jobs,
-        cgroups: found.groups.into_uses(&e.cgroups),
-        end,
-        notes,
-        ..Outcome::default()
-    })
+    results.collect()
 }
 
 /// A process for each job: fio starts them in their order, so that their numbers rise.
@@ -192,6 +242,57 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The pids and names by which processes are told of: those that they have in the
+/// experiment, not those of fio's.
+#[derive(Debug, Default)]
+struct Called {
+    /// By the pids that they had.
+    by_pid: BTreeMap<Pid, (Pid, String)>,
+    /// Whether nobody knows which is which.
+    is_unknown: bool,
+}
+
+impl Called {
+    /// Processes whose order is that in which fio started its own, as far as they used the
+    /// disk.
+    fn new(processes: &[(Pid, String)], seen: &Watched<'_>, fio: Option<Pid>) -> Called {
+        let used: Vec<Pid> = seen
+            .processes
+            .keys()
+            .copied()
+            .filter(|p| Some(*p) != fio)
+            .collect();
+        if used.len() != processes.len() {
+            return Called {
+                is_unknown: true,
+                ..Called::default()
+            };
+        }
+        let is_others = |pid: &Pid| seen.names.contains_key(pid) && !used.contains(pid);
+        let pairs = used.iter().zip(processes).map(|(had, (pid, name))| {
+            // Of two with one number nobody could tell which is which.
+            let told = if is_others(pid) { *had } else { *pid };
+            (*had, (told, name.clone()))
+        });
+        Called {
+            by_pid: pairs.collect(),
+            is_unknown: false,
+        }
+    }
+
+    fn pid(&self, had: Pid) -> Pid {
+        self.by_pid.get(&had).map_or(had, |(pid, _)| *pid)
+    }
+
+    fn note(&self) -> Option<String> {
+        self.is_unknown.then(|| {
+            "which process is which is not known: not all of them used the disk; all are called \
+             fio"
+            .to_owned()
+        })
+    }
+}
+
 /// Passes events on, and sees which of fio's processes use the top of the stack.
 struct Watched<'a> {
     to: &'a mut dyn TraceSink,
@@ -203,9 +304,23 @@ struct Watched<'a> {
     processes: BTreeMap<Pid, Used>,
     /// The last event.
     end: Time,
+    called: Called,
 }
 
-impl Watched<'_> {
+impl<'a> Watched<'a> {
+    /// Nothing was seen yet; times count from when the run began.
+    fn new(to: &'a mut dyn TraceSink, stack: &Stack, begun: Time) -> Watched<'a> {
+        Watched {
+            to,
+            top: stack.devices().next().map(|d| d.dev).unwrap_or_default(),
+            begun,
+            names: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            end: Time::ZERO,
+            called: Called::default(),
+        }
+    }
+
     /// A time of the machine as one of the run.
     fn in_run(&self, time: Time) -> Time {
         Time(time.0.saturating_sub(self.begun.0))
@@ -214,6 +329,7 @@ impl Watched<'_> {
     fn shifted(&self, event: &Event) -> Event {
         Event {
             time: self.in_run(event.time),
+            pid: self.called.pid(event.pid),
             ..*event
         }
     }
@@ -221,12 +337,13 @@ impl Watched<'_> {
 
 impl TraceSink for Watched<'_> {
     fn event(&mut self, event: &Event) {
+        let had = event.pid;
         let event = &self.shifted(event);
         let time = event.time;
         self.end = self.end.max(time);
         let is_used = event.action == Action::Queue && event.dev == self.top;
-        if is_used && self.names.get(&event.pid) == Some(&true) {
-            let used = self.processes.entry(event.pid);
+        if is_used && self.names.get(&had) == Some(&true) {
+            let used = self.processes.entry(had);
             let used = used.or_insert(Used {
                 first: time,
                 last: time,
@@ -238,6 +355,10 @@ impl TraceSink for Watched<'_> {
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.names.insert(pid, comm == "fio");
+        let (pid, comm) = match self.called.by_pid.get(&pid) {
+            Some((pid, name)) => (*pid, name.as_str()),
+            None => (pid, comm),
+        };
         self.to.process(self.in_run(time), pid, comm);
     }
 
