@@ -117,10 +117,27 @@ pub(super) fn layer(of: &DmLayer, below: &Below) -> Result<Layer, Error> {
         commands: making.commands,
         nr_mapped: making.nr_mapped,
         programs: PROGRAMS.to_vec(),
+        modules: modules(of.kind.name),
         on_filesystem: None,
         // Where a sector of it lies on the disks is known only if it is on one.
         kept_from: kept_from.map(|from| if below.is_disk { from } else { 0 }),
     })
+}
+
+/// The modules that drive devices of a kind.
+fn modules(kind: &str) -> Vec<&'static str> {
+    let own: &[&str] = match kind {
+        "crypt" => &["xts", "dm-crypt"],
+        "thin" => &["dm-thin-pool"],
+        "delay" => &["dm-delay"],
+        "snapshot" => &["dm-snapshot"],
+        "cache" => &["dm-cache", "dm-cache-smq"],
+        "writecache" => &["dm-writecache"],
+        "flakey" => &["dm-flakey"],
+        _ => &[],
+    };
+    let all = std::iter::once("dm-mod").chain(own.iter().copied());
+    all.collect()
 }
 
 pub(super) fn refused(what: &str) -> Error {

@@ -26,6 +26,8 @@ pub(super) struct Layer {
     pub(super) commands: Vec<String>,
     /// Programs that these need, and their packages in Debian.
     pub(super) programs: Vec<(&'static str, &'static str)>,
+    /// Modules that drive it.
+    pub(super) modules: Vec<&'static str>,
     /// The filesystem that lies between it and what is below.
     pub(super) on_filesystem: Option<Volume>,
     /// Devices of device mapper that there are then.

@@ -85,6 +85,7 @@ pub(super) fn layer(of: &DmLayer, below: &Below) -> Result<Layer, Error> {
         sectors,
         commands,
         programs,
+        modules: vec![KIND],
         on_filesystem: volume,
         nr_mapped: below.nr_mapped,
         kept_from,

@@ -37,7 +37,7 @@ use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Error, ErrorKind};
-use drivers::{Driver, Wanted};
+use drivers::Driver;
 use kind::Kind;
 use load::{Load, Loads};
 use place::Place;
@@ -140,12 +140,12 @@ impl Kernel {
         e: &Experiment,
         kernel: &Built,
         depth: u32,
-        of_disks: Wanted,
+        stack: &Stack,
     ) -> Result<Loads, Error> {
         let Some(driver) = self.driver_for(e) else {
             return Ok(Loads::default());
         };
-        let own = driver.loads(e, depth, of_disks)?;
+        let own = driver.loads(e, depth, self.nr_cpus(e), stack.wanted())?;
         if self.kind.engine == Engine::Uml {
             // Everything is built in.
             return Ok(Loads::built_in(&own));
@@ -155,6 +155,14 @@ impl Kernel {
         let scheduler = SCHEDULERS.iter().find(|(name, _)| *name == e.scheduler);
         // One that the kernel has not is refused by the file it is written to.
         wanted.extend(scheduler.map(|(_, module)| Load::new(module).if_there()));
+        wanted.extend(stack.modules().map(Load::new));
+        let volume = filesystem::volume(e)?;
+        let drivers: Vec<_> = volume.iter().chain(stack.filesystems()).collect();
+        if !drivers.is_empty() {
+            // Some ask for it by another name than its own.
+            wanted.push(Load::new("crc32c_generic").if_there());
+        }
+        wanted.extend(drivers.iter().map(|volume| Load::new(volume.driver)));
         Loads::find(kernel, &wanted)
     }
 }
@@ -181,18 +189,23 @@ impl Target for Kernel {
         if let Some(volume) = filesystem::volume(e)? {
             volume.check_program()?;
         }
-        let stack = self.stack_for(e)?;
+        let mut stack = self.stack_for(e)?;
+        if filesystem::volume(e)?.is_some() {
+            stack.keep_all();
+        }
         e.check_processes(u32::MAX, Some(stack.sectors()))?;
         let depth = e.queue_depth(&self.catalogue)?;
         if let Some(driver) = self.driver_for(e) {
-            driver.loads(e, depth, stack.wanted())?;
+            driver.loads(e, depth, self.nr_cpus(e), stack.wanted())?;
         }
         match self.kind.engine {
             Engine::Uml => drop(source::wanted(e)?),
             Engine::Qemu => {
                 qemu::check(self.kind.clock)?;
-                if let Some(image) = image::in_cache(e)? {
-                    self.loads_for(e, &image, depth, stack.wanted())?;
+                // What is built first is not there yet.
+                let is_ready = |image: &Built| !wants_simdisk(e) || image.has_simdisk();
+                if let Some(image) = image::in_cache(e)?.filter(is_ready) {
+                    self.loads_for(e, &image, depth, &stack)?;
                 }
             }
         }
@@ -218,9 +231,12 @@ impl Target for Kernel {
     ) -> Result<(), Error> {
         if self.kind.engine == Engine::Qemu {
             let image = image::prepare(e, stop, told)?;
+            if wants_simdisk(e) {
+                image::prepare_simdisk(&image, stop, told)?;
+            }
             let depth = e.queue_depth(&self.catalogue)?;
-            let of_disks = self.stack_for(e)?.wanted();
-            return self.loads_for(e, &image, depth, of_disks).map(|_| ());
+            let stack = self.stack_for(e)?;
+            return self.loads_for(e, &image, depth, &stack).map(|_| ());
         }
         self.kernels.prepare(e, stop, told)?;
         let kernel = self.kernels.get(e)?;
@@ -278,7 +294,7 @@ impl Kernel {
             stack.keep_all();
         }
         let depth = plan.facts().queue_depth().unwrap_or(1);
-        let loads = self.loads_for(e, &kernel, depth, stack.wanted())?;
+        let loads = self.loads_for(e, &kernel, depth, &stack)?;
         let driver = self.driver_for(e);
         let made = driver.map(|d| d.script(e, depth, stack.wanted()));
         let made = made.transpose()?;
@@ -289,6 +305,8 @@ impl Kernel {
         if self.kind.engine == Engine::Uml {
             arguments.extend(script::arguments(e, plan.facts()));
             disks = stack.modelled(&self.catalogue)?;
+        } else {
+            arguments.extend(groups::argument(e));
         }
         let nr_cpus = self.nr_cpus(e);
         let machine = Machine {
@@ -318,8 +336,15 @@ impl Kernel {
             ));
         }
         outcome.notes.extend(messages(&ended.traffic));
-        outcome.notes.extend(task.notes);
+        outcome.notes.extend(task.notes.iter().cloned());
         outcome.notes.extend(task.place.notes());
+        if self.kind.engine == Engine::Qemu
+            && (task.volume().is_some() || !stack.layers().is_empty())
+        {
+            let note =
+                "what was prepared before the run, without a trace, took the device its time";
+            outcome.notes.push(note.to_owned());
+        }
         outcome.notes.extend(groups::notes(&outcome.cgroups));
         let kept: u64 = ended.kept_bytes.iter().sum();
         if kept >= KEPT_TOLD {
@@ -357,6 +382,11 @@ impl Kernel {
         };
         format!("Linux {release} ({source}) {how}")
     }
+}
+
+/// Whether the device of an experiment is our own module.
+fn wants_simdisk(e: &Experiment) -> bool {
+    Driver::chosen(e) == Some(Driver::SimDisk)
 }
 
 /// How much kernel, clock and disks had to say to each other while the run lasted.

@@ -133,28 +133,18 @@ fn check_machine(kind: Kind, e: &Experiment) -> Result<(), Error> {
         );
     }
     let device = e.device.name.as_str();
-    if !drivers::ALL.contains(&device) {
+    if !drivers::OF_IMAGES.contains(&device) {
         let what = format!(
             "the target {} has the kernel's own devices, {}, not the model {device}, which the \
              target kernel has",
             kind.name,
-            drivers::ALL.join(" and ")
+            drivers::OF_IMAGES.join(", ")
         );
         return Err(Error::not_modelled(what).about("device"));
     }
-    let refusal = Refusal(kind);
-    if e.md.is_some() {
-        return Err(refusal.not_yet("arrays", "md"));
-    }
-    if !e.dm.layers.is_empty() {
-        return Err(refusal.not_yet("device mapper", "dm"));
-    }
-    if e.filesystem.name != "extents" {
-        let what = format!("the filesystem {}", e.filesystem.name);
-        return Err(refusal.not_yet(&what, "filesystem"));
-    }
-    if !e.cgroups.is_empty() {
-        return Err(refusal.not_yet("control groups", "cgroups"));
+    if e.dm.fast_device().is_some() {
+        let what = "a cache on a fast device, which is a model,";
+        return Err(Refusal(kind).not_yet(what, "dm"));
     }
     if e.nr_cpus() > PROCESSORS_MAX {
         let what = format!(

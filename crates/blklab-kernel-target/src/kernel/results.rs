@@ -9,6 +9,7 @@ use super::task::{Task, Who};
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
+use crate::userland::BEGUN;
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
 use blklab_fio::run;
@@ -49,6 +50,9 @@ struct Found {
     failed: String,
     /// What blktrace printed.
     blktrace: String,
+    /// When the run began, where no clock of ours knows: seconds since the start of the
+    /// kernel.
+    begun: String,
     /// The numbers that devices had.
     numbers: String,
     /// Logs that fio has written, by their files.
@@ -80,6 +84,7 @@ pub(super) fn read(
         "failed" => text(from).map(|t| found.failed = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
+        BEGUN => text(from).map(|t| found.begun = t),
         NUMBERS => text(from).map(|t| found.numbers = t),
         _ if Logs::is_written(name) => {
             found.logs.insert(name.to_owned(), text(from)?);
@@ -111,16 +116,17 @@ pub(super) fn read(
         return Err(failed(&format!("fio left no results: {}", last_words())));
     };
     let numbers = stack.numbers(&found.numbers)?;
+    let begun = Time(ended.begun.0.max(nanoseconds(&found.begun)));
     let called = match &task.who {
         Who::Jobs(_) => Called::default(),
         Who::Processes(processes) => {
             let mut nobody = NullSink;
-            let mut before = Watched::new(&mut nobody, stack, ended.begun);
+            let mut before = Watched::new(&mut nobody, stack, begun);
             streams::send(ended, stack, &numbers, &mut before)?;
             Called::new(processes, &before, found.fio)
         }
     };
-    let mut watched = Watched::new(&mut *sinks.trace, stack, ended.begun);
+    let mut watched = Watched::new(&mut *sinks.trace, stack, begun);
     watched.called = called;
     let has_trace = streams::send(ended, stack, &numbers, &mut watched)?;
     let Watched {
@@ -223,6 +229,19 @@ fn results_of(
         }
     });
     results.collect()
+}
+
+/// Nanoseconds of a text such as `12.34`; 0 if it is none.
+fn nanoseconds(seconds: &str) -> u64 {
+    let Some((whole, hundredths)) = seconds.trim().split_once('.') else {
+        return 0;
+    };
+    let parts = (whole.parse::<u64>(), hundredths.parse::<u64>());
+    let (Ok(whole), Ok(hundredths)) = parts else {
+        return 0;
+    };
+    let all = whole.saturating_mul(100).saturating_add(hundredths);
+    all.saturating_mul(10_000_000)
 }
 
 /// A process for each job: fio starts them in their order, so that their numbers rise.
@@ -364,5 +383,17 @@ impl TraceSink for Watched<'_> {
 
     fn message(&mut self, event: &Event, text: &str) {
         self.to.message(&self.shifted(event), text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nanoseconds;
+
+    #[test]
+    fn the_kernel_says_how_long_it_has_been_up() {
+        assert_eq!(nanoseconds("130.07\n"), 130_070_000_000);
+        assert_eq!(nanoseconds(""), 0);
+        assert_eq!(nanoseconds("x.y"), 0);
     }
 }

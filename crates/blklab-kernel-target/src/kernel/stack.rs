@@ -182,6 +182,11 @@ impl Stack {
         loops.count() as u16
     }
 
+    /// Modules that drive what lies on its disks.
+    pub(super) fn modules(&self) -> impl Iterator<Item = &'static str> {
+        self.layers.iter().flat_map(|l| &l.modules).copied()
+    }
+
     /// Filesystems that lie between its devices.
     pub(super) fn filesystems(&self) -> impl Iterator<Item = &Volume> {
         self.layers.iter().filter_map(|l| l.on_filesystem.as_ref())
