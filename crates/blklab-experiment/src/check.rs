@@ -151,18 +151,25 @@ impl Experiment {
         self.check_inside()?;
         self.check_cgroups()?;
         self.check_start()?;
-        if let Workload::Processes(processes) = &self.workload {
-            let capacity = self.capacity_sectors(disk);
-            let max_sectors = if self.kernel.has_single_queue() {
-                facts.bio_max_sectors
-            } else {
-                u32::MAX
-            };
-            for p in processes {
-                check_process(p, max_sectors, capacity)?;
-            }
-        }
-        Ok(())
+        let max_sectors = if self.kernel.has_single_queue() {
+            facts.bio_max_sectors
+        } else {
+            u32::MAX
+        };
+        self.check_processes(max_sectors, self.capacity_sectors(disk))
+    }
+
+    /// Refuses explicit processes with bios that are larger than a request may be or lie
+    /// beyond the end of a device of so many sectors, or that are wrong in themselves.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check_processes(&self, max_sectors: u32, capacity: Option<u64>) -> Result<(), Error> {
+        let Workload::Processes(processes) = &self.workload else {
+            return Ok(());
+        };
+        let mut all = processes.iter();
+        all.try_for_each(|p| check_process(p, max_sectors, capacity))
     }
 }
 

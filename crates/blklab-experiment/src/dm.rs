@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices of device mapper on the disk or the array: what each does, and how.
+//! Devices of device mapper on the disk or the array, and loop devices, which stand in the
+//! same rows: what each does, and how.
 //!
 //! No model has them: targets that are kernels make them.
 
@@ -210,7 +211,7 @@ impl Experiment {
             return Ok(());
         }
         Err(Error::not_modelled(format!(
-            "{} is a device of device mapper, which is not modelled; the target kernel has it",
+            "{}: neither device mapper nor loop devices are modelled; the target kernel has them",
             self.dm
         ))
         .about("dm"))
@@ -242,6 +243,7 @@ mod tests {
             "crypt:sector_size=4096:no_read_workqueue=1",
             "striped:disks=3:chunk_kb=16",
             "thin:chunk_kb=256+crypt+delay:read_ms=5",
+            "crypt+loop:fs=ext4:direct_io=1",
         ] {
             let spec = DmSpec::parse(text).expect(text);
             assert_eq!(spec.to_string(), text);
@@ -269,6 +271,7 @@ mod tests {
             ("cache+writecache", "one cache at most"),
             ("crypt:allow_discards=2", "expected 0 or 1"),
             ("thin:chunk_kb=100", "a multiple of 64"),
+            ("loop:fs=btrfs", "expected one of none, ext4, xfs"),
         ] {
             let error = DmSpec::parse(text).expect_err(text).to_string();
             assert!(error.contains(said), "{text}: {error}");

@@ -63,6 +63,10 @@ pub struct Host {
     traffic: Traffic,
     /// When the kernel said that its run begins.
     begun: u64,
+    /// What had gone to and fro by then.
+    before_run: Traffic,
+    /// The same when it said that its run ends.
+    at_end: Option<Traffic>,
 }
 
 /// What went to and fro.
@@ -119,6 +123,8 @@ impl Host {
             is_shared: None,
             traffic: Traffic::default(),
             begun: 0,
+            before_run: Traffic::default(),
+            at_end: None,
         })
     }
 
@@ -139,6 +145,18 @@ impl Host {
         Traffic {
             requests: requests.sum(),
             ..self.traffic
+        }
+    }
+
+    /// The same of the run alone, from where the kernel said that it begins to where it said
+    /// that it ends.
+    pub fn traffic_of_run(&self) -> Traffic {
+        let all = self.at_end.unwrap_or_else(|| self.traffic());
+        let before = &self.before_run;
+        Traffic {
+            clock_messages: all.clock_messages - before.clock_messages,
+            disk_messages: all.disk_messages - before.disk_messages,
+            requests: all.requests - before.requests,
         }
     }
 
@@ -258,8 +276,13 @@ impl Host {
             return Ok(Came::Message);
         };
         if let Some(mark) = self.disks[i].disk.take_mark() {
-            if mark == Mark::Begin {
-                self.begun = mark.ends_at(Time(self.now)).0;
+            match mark {
+                Mark::Align => {}
+                Mark::Begin => {
+                    self.begun = mark.ends_at(Time(self.now)).0;
+                    self.before_run = self.traffic();
+                }
+                Mark::End => self.at_end = Some(self.traffic()),
             }
             for attached in &mut self.disks {
                 attached.disk.follow(mark);

@@ -61,7 +61,7 @@ pub struct Machine<'a> {
 /// What is left of a machine that has run.
 pub struct Ended {
     pub(crate) results: File,
-    /// What went between kernel and host.
+    /// What went between kernel and host while the run lasted.
     pub traffic: Traffic,
     /// When its script called `begin`, on its clock; its start if it did not.
     pub begun: Time,
@@ -212,7 +212,7 @@ impl Machine<'_> {
         let results = results.try_clone();
         let kept_bytes = (0..last).map(|i| host.disk(i).kept_bytes()).collect();
         Ok(Ended {
-            traffic: host.traffic(),
+            traffic: host.traffic_of_run(),
             begun: host.begun(),
             kept_bytes,
             results: results.map_err(|e| failed(&format!("results cannot be read: {e}")))?,

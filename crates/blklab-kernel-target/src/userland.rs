@@ -88,11 +88,17 @@ fn mark_command(results: &str, mark: Mark) -> String {
     )
 }
 
-/// What tells of a mark. In QEMU nobody does anything then: there are no disks of ours.
+/// The file that a machine without disks of ours notes in when its run begins.
+pub(crate) const BEGUN: &str = "begun";
+
+/// What tells of a mark. In QEMU there are no disks of ours: when a run begins is noted.
 fn command_for(engine: Engine, results: &str, mark: Mark) -> String {
-    match engine {
-        Engine::Uml => mark_command(results, mark),
-        Engine::Qemu => "#!/bin/busybox sh\n".to_owned(),
+    match (engine, mark) {
+        (Engine::Uml, mark) => mark_command(results, mark),
+        (Engine::Qemu, Mark::Begin) => {
+            format!("#!/bin/busybox sh\ncut -d ' ' -f 1 /proc/uptime > /work/{BEGUN}\n")
+        }
+        (Engine::Qemu, Mark::Align | Mark::End) => "#!/bin/busybox sh\n".to_owned(),
     }
 }
 

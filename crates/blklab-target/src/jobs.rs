@@ -232,6 +232,8 @@ pub struct JobLog {
     pub place: Place,
     /// The file, as the job file names it.
     pub name: String,
+    /// What fio adds to the option's value to make that name.
+    pub suffix: String,
 }
 
 /// Options that name logs, and what each of them makes.
@@ -253,22 +255,30 @@ pub fn log_name(job: &Job, kind: LogKind) -> String {
     // An option without a value leaves the prefix to the job's name.
     let given = options.get(option).filter(|prefix| !prefix.is_empty());
     let prefix = given.unwrap_or(&job.name);
-    let per_job = options.get("per_job_logs").is_none_or(|v| v != "0");
-    log_file_name(prefix, kind, per_job.then_some(job.thread))
+    format!("{prefix}{}", log_suffix(job, kind))
 }
 
-fn logs_of(job: &Job) -> Vec<JobLog> {
-    let log = |option: &'static str, name: String| JobLog {
+/// What fio adds to the value of an option to name one of a job's logs.
+fn log_suffix(job: &Job, kind: LogKind) -> String {
+    let options = &job.settings.reporting;
+    let per_job = options.get("per_job_logs").is_none_or(|v| v != "0");
+    log_file_name("", kind, per_job.then_some(job.thread))
+}
+
+/// The logs that a job writes.
+pub fn logs_of(job: &Job) -> Vec<JobLog> {
+    let log = |option: &'static str, name: String, suffix: String| JobLog {
         option,
         place: job.place_of(&[option]).clone(),
         name,
+        suffix,
     };
     let asked = |(option, _): &&(&str, &[LogKind])| job.settings.reporting.contains_key(option);
     let logs = LOGS.iter().filter(asked).flat_map(|(option, kinds)| {
-        let names = kinds.iter().map(|kind| log_name(job, *kind));
-        names.map(|name| log(option, name))
+        let of_kind = |kind: &LogKind| log(option, log_name(job, *kind), log_suffix(job, *kind));
+        kinds.iter().map(of_kind)
     });
     let iolog = job.settings.write_iolog.iter();
-    let iolog = iolog.map(|name| log("write_iolog", name.clone()));
+    let iolog = iolog.map(|name| log("write_iolog", name.clone(), String::new()));
     logs.chain(iolog).collect()
 }

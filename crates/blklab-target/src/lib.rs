@@ -24,7 +24,7 @@ mod report;
 mod site;
 mod surroundings;
 
-pub use jobs::{JobLog, JobText, job_file_of, log_name};
+pub use jobs::{JobLog, JobText, job_file_of, log_name, logs_of};
 pub use outcome::{CgroupUse, Figure, Held, JobResult, Moved, Outcome};
 pub use plan::{Needs, Plan, Planner, Target, Work};
 pub use replay::Replay;

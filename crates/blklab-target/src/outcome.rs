@@ -48,6 +48,9 @@ pub struct JobResult {
     pub failures: Vec<Failure>,
     /// Its iolog, if it asked for one.
     pub iolog: Option<String>,
+    /// Logs that fio itself has written for it: the names by which the job calls them, and
+    /// their texts.
+    pub written: Vec<(String, String)>,
     /// What a program measured by itself.
     pub figures: Vec<Figure>,
 }

@@ -12,4 +12,4 @@ mod process;
 pub mod scenario;
 
 pub use cursor::{Cursor, NextBio};
-pub use process::{Class, Flag, Io, Process, Refill, Rw, ScriptOp, UnplugWhen};
+pub use process::{Class, Flag, Io, MixedOp, Process, Refill, Rw, ScriptOp, UnplugWhen};

@@ -154,13 +154,17 @@ pub fn fio_text(runs: &[(&Cell, &RunOutput)], f: &FioFormats) -> String {
 
 /// Logs and iologs that the jobs asked for: names and texts. Several jobs that
 /// name one file share it: logs follow one another in thread order, iologs, as
-/// fio appends them, in the order in which the jobs ended.
+/// fio appends them, in the order in which the jobs ended. Of what fio itself wrote,
+/// all is in thread order.
 pub fn job_files(run: &RunOutput) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let mut add = |name: String, text: &str| files.entry(name).or_default().push_str(text);
     for j in &run.jobs {
         for (kind, text) in j.logs.texts() {
             add(log_name(&j.job, kind), &text);
+        }
+        for (name, text) in &j.written {
+            add(name.clone(), text);
         }
     }
     let mut by_end: Vec<&JobResult> = run.jobs.iter().collect();

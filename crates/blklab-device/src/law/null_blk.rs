@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Law `null_blk`: the kernel's null block device (queue_mode=2, one hardware
-//! queue), measured on Linux 6.1.
+//! Law `null_blk`: the kernel's null block device (queue_mode=2), measured on Linux 6.1 with
+//! one hardware queue.
 //!
 //! With timer completions (`irqmode` 2, the default) every command ends
 //! `completion_nsec` after it was handed over, whatever its size, beside any
@@ -34,6 +34,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("completion_nsec", Kind::Time { unit_ns: 1, max_ns: 3_600_000_000_000 }, "10000", "irqmode 2: time of every command"),
     param("irqmode", Kind::Choice(&["0", "2"]), "2", "0: commands end during the hand-over; 2: after completion_nsec"),
     param("hw_queue_depth", Kind::Count { min: 1, max: MAX_QUEUE_DEPTH as u64 }, "", "most commands at a time: the queue depth if that is not given"),
+    param("submit_queues", Kind::Count { min: 1, max: 128 }, "1", "hardware queues, each for a share of the processors"),
     param("memory_backed", Kind::Switch, "off", "data are kept; makes no difference to the times of the device"),
     param("mbps", Kind::Count { min: 0, max: 1_000_000 }, "0", "bandwidth limit in MiB/s; 0: none").in_unit(Unit::MibPerS),
     param("tick_phase_ns", Kind::Time { unit_ns: 1, max_ns: TICK_NS }, "0", "mbps: when the budget is renewed, after multiples of 20 ms"),
@@ -56,6 +57,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     limits: |values, limits| DeviceLimits {
         bytes_per_tick: Some(values.int("mbps") * TICK_BYTES as u64).filter(|bytes| *bytes > 0),
         tick_phase: Span(values.int("tick_phase_ns")),
+        hw_queues: values.count("submit_queues"),
         ..limits
     },
 };

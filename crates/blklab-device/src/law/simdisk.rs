@@ -33,6 +33,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("seek_min_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "1000000", "mode 1: time of any seek"),
     param("seek_var_ns", Kind::Time { unit_ns: 1, max_ns: 1_000_000_000 }, "14000000", "mode 1: added for a seek over the whole disk; by square root of the distance"),
     param("scanned", Kind::Sectors { min: 0, max: 1 << 20 }, "8", "mode 1: sectors that the partition scan has read before time 0, besides the read-ahead after them"),
+    param("submit_queues", Kind::Count { min: 1, max: 128 }, "1", "hardware queues, each for a share of the processors"),
     param("depth", Kind::Count { min: 1, max: MAX_QUEUE_DEPTH as u64 }, "", "most commands held: the queue depth if that is not given"),
 ];
 
@@ -53,6 +54,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     depth: Some("depth"),
     limits: |values, limits| DeviceLimits {
         rotational: Some(values.int("mode") == 1),
+        hw_queues: values.count("submit_queues"),
         ..limits
     },
     ..Settings::NONE

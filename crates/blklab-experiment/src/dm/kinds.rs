@@ -328,4 +328,29 @@ pub static DM_KINDS: &[DmKind] = &[
             ),
         ],
     },
+    DmKind {
+        name: "loop",
+        help: "a loop device (losetup, not device mapper) on what is below or a file there",
+        params: &[
+            param(
+                "fs",
+                DmTakes::Words(&["none", "ext4", "xfs"]),
+                "none",
+                "the filesystem of its file; none: it is on what is below itself",
+            ),
+            param(
+                "size_mb",
+                DmTakes::Number(1, 1_048_576),
+                "1024",
+                "length of the file, which has been written before the run",
+            ),
+            flag("direct_io", "it goes past the page cache of what is below"),
+            param(
+                "sector_size",
+                DmTakes::Words(&["512", "1024", "2048", "4096"]),
+                "512",
+                "its logical blocks",
+            ),
+        ],
+    },
 ];

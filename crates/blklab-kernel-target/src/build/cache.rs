@@ -13,6 +13,7 @@
 use super::command::{Step, Watch};
 use super::modules::{MODULES, Modules};
 use super::recipe::{self, unwritten};
+use super::simdisk;
 use crate::failed::failed;
 use blklab_types::{Error, ErrorKind, no_such};
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,21 @@ impl Built {
     /// # Errors
     /// If the lists of them cannot be read.
     pub(crate) fn modules(&self) -> Result<Modules, Error> {
-        Modules::read(&self.folder)
+        let mut modules = Modules::read(&self.folder)?;
+        if let Some(file) = simdisk::built(&self.folder) {
+            modules.add(simdisk::NAME, file);
+        }
+        Ok(modules)
+    }
+
+    /// Its folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether our own module was built for it.
+    pub(crate) fn has_simdisk(&self) -> bool {
+        simdisk::built(&self.folder).is_some()
     }
 
     /// The shell and tools of the machine that it runs.
@@ -273,8 +288,13 @@ impl Cache {
     /// If there is none.
     pub fn find_for(&self, engine: Engine, wanted: &str) -> Result<Built, Error> {
         let all = self.kernels_of(engine);
-        let found = all.iter().filter(|k| k.name == wanted || k.is_of(wanted));
-        if let Some(kernel) = found.max_by_key(|k| k.age()) {
+        let named = all.iter().find(|k| k.name == wanted);
+        let newest = || {
+            all.iter()
+                .filter(|k| k.is_of(wanted))
+                .max_by_key(|k| k.age())
+        };
+        if let Some(kernel) = named.or_else(newest) {
             return Ok(kernel.clone());
         }
         let what = if all.is_empty() {

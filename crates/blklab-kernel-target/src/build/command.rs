@@ -28,6 +28,8 @@ pub enum Step {
     Fetching,
     /// The source is unpacked.
     Unpacking,
+    /// Our own module is compiled.
+    Module,
     /// Files are compiled.
     Compiling {
         /// So many were.
@@ -53,7 +55,7 @@ impl Step {
     pub fn share(&self) -> f64 {
         match self {
             Step::Compiling { done, of } => f64::from(*done) / f64::from(*of),
-            Step::Waiting | Step::Fetching | Step::Unpacking => 0.0,
+            Step::Waiting | Step::Fetching | Step::Unpacking | Step::Module => 0.0,
         }
     }
 }
@@ -64,6 +66,7 @@ impl fmt::Display for Step {
             Step::Waiting => f.write_str("waiting for another build"),
             Step::Fetching => f.write_str("fetching packages"),
             Step::Unpacking => f.write_str("unpacking"),
+            Step::Module => f.write_str("compiling simdisk"),
             Step::Compiling { done, of } => write!(f, "compiled {done} of about {of} files"),
         }
     }

@@ -80,7 +80,8 @@ pub fn fetch(
     Ok(built)
 }
 
-/// Keeps an image of the user, under the release that it has in it.
+/// Keeps an image of the user, under the release that it has in it; where another image has
+/// that name, under it and what names the file's bytes.
 ///
 /// # Errors
 /// If it is none, its modules have no lists, or something is missing on this machine.
@@ -99,7 +100,7 @@ pub fn add(cache: &Cache, added: &Added, watch: &mut Watch<'_>) -> Result<Built,
     key.add(&std::fs::read(&added.image).map_err(|e| unread(&added.image, &e))?);
     let about = About {
         release: release.clone(),
-        source: added.image.display().to_string(),
+        source: whole_path(&added.image)?.display().to_string(),
         key: key.to_string(),
         recipe: String::new(),
     };
@@ -109,6 +110,30 @@ pub fn add(cache: &Cache, added: &Added, watch: &mut Watch<'_>) -> Result<Built,
         modules,
     };
     keep(cache, &about, &unpacked, &busybox, &site, watch)
+}
+
+fn whole_path(image: &Path) -> Result<PathBuf, Error> {
+    std::fs::canonicalize(image).map_err(|e| unread(image, &e))
+}
+
+/// Where an image is from: its package, of any version, or its file.
+fn origin(source: &str) -> &str {
+    if source.starts_with('/') {
+        return source;
+    }
+    source.split(' ').next().unwrap_or(source)
+}
+
+/// The name under which an image is kept: its release, unless one from elsewhere has it.
+fn name_for(cache: &Cache, about: &About) -> String {
+    let all = cache.kernels_of(Engine::Qemu);
+    let there = all.iter().find(|image| image.name == about.release);
+    let is_others = there.is_some_and(|image| origin(&image.source) != origin(&about.source));
+    if is_others {
+        format!("{}-{}", about.release, about.key)
+    } else {
+        about.release.clone()
+    }
 }
 
 /// The parts of an image, before they are kept.
@@ -190,7 +215,8 @@ fn keep(
         let copied = std::fs::copy(from, &to);
         copied.map_err(|e| unwritten(&to, &e))
     };
-    cache.keep_as(Engine::Qemu, &unpacked.release, about, &mut |new| {
+    let name = name_for(cache, about);
+    cache.keep_as(Engine::Qemu, &name, about, &mut |new| {
         copy(&unpacked.image, new.join(IMAGE))?;
         copy(busybox, new.join("busybox"))?;
         let Some(from) = &unpacked.modules else {
@@ -282,7 +308,7 @@ fn release_in(begin: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_flavour, modules_folder, release_in};
+    use super::{About, Cache, Engine, check_flavour, modules_folder, name_for, release_in};
 
     /// The begin of an image whose version lies there.
     fn image(version: &[u8], at: u16) -> Vec<u8> {
@@ -325,6 +351,31 @@ mod tests {
         );
         std::fs::write(below.join("modules.dep"), "").expect("a file");
         assert_eq!(modules_folder(folder.path(), "6.12").ok(), Some(below));
+    }
+
+    #[test]
+    fn images_of_one_release_from_elsewhere_are_kept_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache::at(folder.path().to_owned());
+        let keep = |source: &str, key: &str| {
+            let about = About {
+                release: "6.12.1".to_owned(),
+                source: source.to_owned(),
+                key: key.to_owned(),
+                recipe: String::new(),
+            };
+            let name = name_for(&cache, &about);
+            let kept = cache.keep_as(Engine::Qemu, &name, &about, &mut |_| Ok(()));
+            kept.expect("it is kept").name
+        };
+        assert_eq!(keep("linux-image-6.12.1 6.12.1-1", "aa"), "6.12.1");
+        assert_eq!(keep("/home/x/bzImage", "bb"), "6.12.1-bb");
+        // A newer version of the package takes the place of the older one.
+        assert_eq!(keep("linux-image-6.12.1 6.12.1-2", "cc"), "6.12.1");
+        assert_eq!(cache.kernels_of(Engine::Qemu).len(), 2);
+        let found = |name: &str| cache.find_for(Engine::Qemu, name).expect("it is there");
+        assert_eq!(found("6.12.1").key, "cc");
+        assert_eq!(found("6.12.1-bb").source, "/home/x/bzImage");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod make;
 mod modules;
 mod overlay;
 mod recipe;
+mod simdisk;
 mod source;
 mod tools;
 
@@ -18,5 +19,6 @@ pub use command::{Step, Watch};
 pub use image::{Added, FLAVOUR, add, fetch};
 pub use make::{build, built};
 pub(crate) use modules::Loading;
+pub(crate) use simdisk::{NAME as SIMDISK, prepare as prepare_simdisk};
 pub use source::Source;
 pub(crate) use tools::find as find_program;

@@ -38,9 +38,11 @@ pub(super) const KEPT: &[&str] = &[
     "dm-snapshot",
     "dm-thin-pool",
     "dm-cache",
+    "dm-cache-smq",
     "dm-writecache",
     "dm-delay",
     "dm-flakey",
+    "linear",
     "raid0",
     "raid1",
     "raid10",
@@ -49,6 +51,11 @@ pub(super) const KEPT: &[&str] = &[
     "xfs",
     "btrfs",
     "f2fs",
+    "jfs",
+    "nilfs2",
+    "ntfs3",
+    "exfat",
+    "udf",
     "xts",
     "aesni-intel",
     "crc32c_generic",
@@ -100,6 +107,11 @@ impl Modules {
             loadable: loadable.collect(),
             builtin: builtin.map(|text| text.lines().map(name_of).collect()),
         }
+    }
+
+    /// Adds a module that needs no other.
+    pub(super) fn add(&mut self, name: &str, file: PathBuf) {
+        self.loadable.insert(name_of(name), (file, Vec::new()));
     }
 
     /// How a module comes into the kernel; none if the kernel does not have it. Where

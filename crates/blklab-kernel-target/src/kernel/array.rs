@@ -54,7 +54,20 @@ pub(super) fn layer(md: &MdSpec, disks: &[String], disk_sectors: u64) -> Result<
         },
         sectors,
         commands: vec![command],
-        programs: PROGRAMS,
+        programs: PROGRAMS.to_vec(),
+        modules: vec![module(md.level)],
+        on_filesystem: None,
         kept_from: Some(kept_from),
     })
+}
+
+/// The module that drives arrays of a level.
+fn module(level: MdLevel) -> &'static str {
+    match level {
+        MdLevel::Linear => "linear",
+        MdLevel::Raid0 => "raid0",
+        MdLevel::Raid1 => "raid1",
+        MdLevel::Raid10 => "raid10",
+        MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 => "raid456",
+    }
 }

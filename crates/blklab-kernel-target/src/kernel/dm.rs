@@ -31,6 +31,8 @@ pub(super) struct Below {
     pub(super) fast: Option<(String, u64)>,
     /// How many devices of device mapper there are.
     pub(super) nr_mapped: usize,
+    /// How many loop devices there are.
+    pub(super) nr_loops: u16,
 }
 
 /// Commands that make devices of device mapper, one after the other.
@@ -114,13 +116,31 @@ pub(super) fn layer(of: &DmLayer, below: &Below) -> Result<Layer, Error> {
         sectors,
         commands: making.commands,
         nr_mapped: making.nr_mapped,
-        programs: PROGRAMS,
+        programs: PROGRAMS.to_vec(),
+        modules: modules(of.kind.name),
+        on_filesystem: None,
         // Where a sector of it lies on the disks is known only if it is on one.
         kept_from: kept_from.map(|from| if below.is_disk { from } else { 0 }),
     })
 }
 
-fn refused(what: &str) -> Error {
+/// The modules that drive devices of a kind.
+fn modules(kind: &str) -> Vec<&'static str> {
+    let own: &[&str] = match kind {
+        "crypt" => &["xts", "dm-crypt"],
+        "thin" => &["dm-thin-pool"],
+        "delay" => &["dm-delay"],
+        "snapshot" => &["dm-snapshot"],
+        "cache" => &["dm-cache", "dm-cache-smq"],
+        "writecache" => &["dm-writecache"],
+        "flakey" => &["dm-flakey"],
+        _ => &[],
+    };
+    let all = std::iter::once("dm-mod").chain(own.iter().copied());
+    all.collect()
+}
+
+pub(super) fn refused(what: &str) -> Error {
     Error::new(format!("dm: {what}")).about("dm")
 }
 
@@ -326,6 +346,7 @@ mod tests {
             is_disk: true,
             fast: Some(("/dev/vdb".to_owned(), 1 << 30)),
             nr_mapped: 0,
+            nr_loops: 0,
         };
         let made = layer(&spec.layers[0], &below).expect("it fits");
         made.commands

@@ -5,12 +5,15 @@
 //! Source: Documentation/block/null_blk.rst of Linux; `modinfo scsi_debug`.
 
 use super::load::Load;
+use crate::build::SIMDISK;
 use blklab_experiment::Experiment;
 use blklab_types::{Dev, Error};
 use std::fmt::Write as _;
 
 /// Devices that kernels have, by name.
 pub(super) const ALL: &[&str] = &["null_blk", "scsi_debug"];
+/// Devices of images: the same, and our own module.
+pub(super) const OF_IMAGES: &[&str] = &["null_blk", "scsi_debug", SIMDISK];
 
 /// A device of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(super) enum Driver {
     NullBlk,
     /// A SCSI disk in memory.
     ScsiDebug,
+    /// Our own module.
+    SimDisk,
 }
 
 /// What is wanted of a driver beside what the experiment says of its device.
@@ -36,6 +41,7 @@ impl Driver {
         match e.device.name.as_str() {
             "null_blk" => Some(Driver::NullBlk),
             "scsi_debug" => Some(Driver::ScsiDebug),
+            SIMDISK => Some(Driver::SimDisk),
             _ => None,
         }
     }
@@ -45,6 +51,7 @@ impl Driver {
         match self {
             Driver::NullBlk => format!("nullb{i}"),
             Driver::ScsiDebug => format!("sd{}", char::from(b'a' + i as u8)),
+            Driver::SimDisk => format!("{SIMDISK}{i}"),
         }
     }
 
@@ -53,6 +60,7 @@ impl Driver {
         let (major, minors) = match self {
             Driver::NullBlk => (252, 1),
             Driver::ScsiDebug => (8, 16),
+            Driver::SimDisk => (251, 256),
         };
         let minor = minors * i as u16;
         Dev { major, minor }
@@ -66,11 +74,16 @@ impl Driver {
         self,
         e: &Experiment,
         depth: u32,
+        nr_cpus: u32,
         wanted: Wanted,
     ) -> Result<Vec<Load>, Error> {
         match self {
-            Driver::NullBlk => Ok(vec![Load::new("null_blk").with("nr_devices", 0)]),
+            Driver::NullBlk => {
+                check_null_blk(e, nr_cpus)?;
+                Ok(vec![Load::new("null_blk").with("nr_devices", 0)])
+            }
             Driver::ScsiDebug => Ok(vec![Load::new("sd_mod"), scsi_debug(e, depth, wanted)?]),
+            Driver::SimDisk => Ok(vec![simdisk(e, depth, nr_cpus, wanted)?]),
         }
     }
 
@@ -86,6 +99,10 @@ impl Driver {
     ) -> Result<String, Error> {
         match self {
             Driver::NullBlk => null_blk(e, depth, wanted),
+            Driver::SimDisk => Ok(format!(
+                "[ -b /dev/{} ] || fail '{SIMDISK} makes no disk'\n",
+                self.disk(wanted.number.saturating_sub(1))
+            )),
             // They are found in the background.
             Driver::ScsiDebug => {
                 let last = self.disk(wanted.number.saturating_sub(1));
@@ -106,6 +123,73 @@ fn number(e: &Experiment, param: &str) -> Result<Option<u64>, Error> {
     found.map_err(blklab_sim::device_refused)
 }
 
+/// The parameter that says how many hardware queues there are.
+const QUEUES: &str = "submit_queues";
+
+/// The hardware queues of a device.
+///
+/// # Errors
+/// If there are more than processors: a driver would have fewer.
+fn queues(e: &Experiment, nr_cpus: u32) -> Result<u64, Error> {
+    let queues = number(e, QUEUES)?.unwrap_or(1);
+    if queues <= u64::from(nr_cpus) {
+        return Ok(queues);
+    }
+    let what = format!(
+        "{} of the kernel has one hardware queue for each processor at most: {nr_cpus}, not {queues}",
+        e.device.name
+    );
+    Err(Error::not_modelled(what).about(format!("device.{QUEUES}")))
+}
+
+/// Our own module.
+fn simdisk(e: &Experiment, depth: u32, nr_cpus: u32, wanted: Wanted) -> Result<Load, Error> {
+    /// Parameters that it has under the names that the model gives them.
+    const SAME: [&str; 8] = [
+        "mode",
+        "fixed_ns",
+        "sector_ns",
+        "order",
+        "spt",
+        "ra",
+        "seek_min_ns",
+        "seek_var_ns",
+    ];
+    /// What the kernel does by itself.
+    const SCANNED: (&str, u64) = ("scanned", 8);
+    if wanted.keeps_data {
+        let what = format!("{SIMDISK} of the kernel keeps no data: take null_blk");
+        return Err(Error::not_modelled(what).about("device"));
+    }
+    let (scanned, usual) = SCANNED;
+    if number(e, scanned)?.is_some_and(|sectors| sectors != usual) {
+        let what = format!("{scanned}: the kernel looks for partitions by itself");
+        return Err(Error::not_modelled(what).about(format!("device.{scanned}")));
+    }
+    let mut load = Load::new(SIMDISK)
+        .with("nr_devices", u64::from(wanted.number))
+        .with("queue_depth", u64::from(depth))
+        .with(QUEUES, queues(e, nr_cpus)?);
+    for name in SAME {
+        load = load.with(name, number(e, name)?.unwrap_or(0));
+    }
+    Ok(load)
+}
+
+/// Refuses what only the model of it has.
+fn check_null_blk(e: &Experiment, nr_cpus: u32) -> Result<(), Error> {
+    queues(e, nr_cpus)?;
+    const PHASE: &str = "tick_phase_ns";
+    if number(e, PHASE)?.unwrap_or(0) == 0 {
+        return Ok(());
+    }
+    let what = format!(
+        "null_blk of the kernel has no {PHASE}: its budget is renewed every 20 ms from the moment \
+         on at which it is made"
+    );
+    Err(Error::not_modelled(what).about(format!("device.{PHASE}")))
+}
+
 /// Its files are the same in all releases, unlike the parameters of the module.
 fn null_blk(e: &Experiment, depth: u32, wanted: Wanted) -> Result<String, Error> {
     const FOLDER: &str = "/sys/kernel/config/nullb";
@@ -118,7 +202,7 @@ fn null_blk(e: &Experiment, depth: u32, wanted: Wanted) -> Result<String, Error>
         ("queue_mode", 2),
         ("irqmode", irq_mode.unwrap_or(2)),
         ("completion_nsec", given("completion_nsec")?),
-        ("submit_queues", 1),
+        (QUEUES, given(QUEUES)?.max(1)),
         ("hw_queue_depth", u64::from(depth)),
         // In MiB.
         ("size", given("gb")? << 10),

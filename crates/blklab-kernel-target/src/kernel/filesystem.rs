@@ -274,6 +274,23 @@ pub(super) struct Volume {
     pub(super) mount: Vec<String>,
 }
 
+/// One without options that somebody chose.
+fn of_kind(kind: &Kind) -> Volume {
+    Volume {
+        name: kind.name.to_owned(),
+        driver: kind.driver,
+        config: kind.config,
+        program: kind.program,
+        make: kind.make.iter().map(|&word| word.to_owned()).collect(),
+        mount: kind.mount.iter().map(|&word| word.to_owned()).collect(),
+    }
+}
+
+/// The filesystem of this name without any options; none if there is no such.
+pub(super) fn without_options(name: &str) -> Option<Volume> {
+    ALL.iter().find(|kind| kind.name == name).map(of_kind)
+}
+
 /// The filesystem of an experiment; none if its files are parts of the disk.
 ///
 /// # Errors
@@ -291,14 +308,7 @@ pub(super) fn volume(e: &Experiment) -> Result<Option<Volume>, Error> {
         );
         return refused(what, "filesystem");
     };
-    let mut volume = Volume {
-        name: spec.name.clone(),
-        driver: kind.driver,
-        config: kind.config,
-        program: kind.program,
-        make: kind.make.iter().map(|&word| word.to_owned()).collect(),
-        mount: kind.mount.iter().map(|&word| word.to_owned()).collect(),
-    };
+    let mut volume = of_kind(kind);
     for (key, value) in &spec.options {
         match key.as_str() {
             MOUNT_WORDS => {
@@ -335,6 +345,22 @@ pub(super) fn volume(e: &Experiment) -> Result<Option<Volume>, Error> {
 }
 
 impl Volume {
+    /// The command that makes it on a device.
+    pub(super) fn make_command(&self, on: &str) -> String {
+        let program = self.program.0;
+        // By its path: the shell has programs of its own, of which some are called as these.
+        let path = find_program(program).map_or(program.into(), |p| p.display().to_string());
+        format!("{path} {} {on}", self.make.join(" "))
+    }
+
+    /// The command that mounts it.
+    pub(super) fn mount_command(&self, on: &str, at: &str) -> String {
+        let options = match self.mount.join(",") {
+            none if none.is_empty() => none,
+            words => format!("-o {words} "),
+        };
+        format!("mount -t {} {options}{on} {at}", self.driver)
+    }
     /// Refuses a kernel that was built without it.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The image that an experiment runs on: one that is there, or that Debian has.
 
+use crate::build::prepare_simdisk as build_simdisk;
 use crate::build::{Built, Cache, Engine, FLAVOUR, Source, Watch, fetch};
 use blklab_experiment::Experiment;
 use blklab_kernel::Distribution;
@@ -60,6 +61,22 @@ fn sought(e: &Experiment) -> String {
         None => e.kernel.to_string(),
         Some(d) => d.release.to_string(),
     }
+}
+
+/// Builds our own module for an image, unless it is there.
+///
+/// # Errors
+/// If it cannot be built.
+pub(super) fn prepare_simdisk(
+    image: &Built,
+    stop: &AtomicBool,
+    told: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    let mut watch = Watch {
+        step: &mut |step| told(format!("kernel {}: {step}", image.release)),
+        stop,
+    };
+    build_simdisk(&Cache::of_user()?, image, &mut watch)
 }
 
 /// Fetches the image of an experiment, unless it is there.

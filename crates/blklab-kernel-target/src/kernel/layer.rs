@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What stacks are made of: block devices, and those that lie on others.
 
+use super::filesystem::Volume;
 use blklab_types::Dev;
 
 /// A block device.
@@ -24,7 +25,11 @@ pub(super) struct Layer {
     /// The commands that make it.
     pub(super) commands: Vec<String>,
     /// Programs that these need, and their packages in Debian.
-    pub(super) programs: &'static [(&'static str, &'static str)],
+    pub(super) programs: Vec<(&'static str, &'static str)>,
+    /// Modules that drive it.
+    pub(super) modules: Vec<&'static str>,
+    /// The filesystem that lies between it and what is below.
+    pub(super) on_filesystem: Option<Volume>,
     /// Devices of device mapper that there are then.
     pub(super) nr_mapped: usize,
     /// From which sector of the disks on their data are kept; none: nowhere.

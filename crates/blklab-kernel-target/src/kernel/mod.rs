@@ -8,21 +8,27 @@ mod filesystem;
 mod folders;
 mod groups;
 mod image;
+mod job_logs;
 mod job_text;
 mod kind;
 mod layer;
 mod load;
+mod loops;
 mod parts;
 mod place;
 mod prepare;
 mod refused;
+mod replayed;
 mod results;
 mod script;
 mod source;
 mod stack;
 mod streams;
+mod task;
+mod told;
 
 use crate::build::{Built, Engine};
+use crate::host::Traffic;
 use crate::machine::{Clock, EPOCH_MS, Machine};
 use crate::qemu;
 use crate::userland::Userland;
@@ -32,7 +38,7 @@ use blklab_fio::range::Ranges;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
 use blklab_types::{Error, ErrorKind};
-use drivers::{Driver, Wanted};
+use drivers::Driver;
 use kind::Kind;
 use load::{Load, Loads};
 use place::Place;
@@ -41,6 +47,7 @@ use stack::Stack;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use task::Task;
 
 /// Programs of this machine that every machine has, and their packages in Debian.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -134,12 +141,12 @@ impl Kernel {
         e: &Experiment,
         kernel: &Built,
         depth: u32,
-        of_disks: Wanted,
+        stack: &Stack,
     ) -> Result<Loads, Error> {
         let Some(driver) = self.driver_for(e) else {
             return Ok(Loads::default());
         };
-        let own = driver.loads(e, depth, of_disks)?;
+        let own = driver.loads(e, depth, self.nr_cpus(e), stack.wanted())?;
         if self.kind.engine == Engine::Uml {
             // Everything is built in.
             return Ok(Loads::built_in(&own));
@@ -149,6 +156,14 @@ impl Kernel {
         let scheduler = SCHEDULERS.iter().find(|(name, _)| *name == e.scheduler);
         // One that the kernel has not is refused by the file it is written to.
         wanted.extend(scheduler.map(|(_, module)| Load::new(module).if_there()));
+        wanted.extend(stack.modules().map(Load::new));
+        let volume = filesystem::volume(e)?;
+        let drivers: Vec<_> = volume.iter().chain(stack.filesystems()).collect();
+        if !drivers.is_empty() {
+            // Some ask for it by another name than its own.
+            wanted.push(Load::new("crc32c_generic").if_there());
+        }
+        wanted.extend(drivers.iter().map(|volume| Load::new(volume.driver)));
         Loads::find(kernel, &wanted)
     }
 }
@@ -182,17 +197,23 @@ impl Target for Kernel {
         if let Some(volume) = filesystem::volume(e)? {
             volume.check_program()?;
         }
-        let stack = self.stack_for(e)?;
+        let mut stack = self.stack_for(e)?;
+        if filesystem::volume(e)?.is_some() {
+            stack.keep_all();
+        }
+        e.check_processes(u32::MAX, Some(stack.sectors()))?;
         let depth = e.queue_depth(&self.catalogue)?;
         if let Some(driver) = self.driver_for(e) {
-            driver.loads(e, depth, stack.wanted())?;
+            driver.loads(e, depth, self.nr_cpus(e), stack.wanted())?;
         }
         match self.kind.engine {
             Engine::Uml => drop(source::wanted(e)?),
             Engine::Qemu => {
                 qemu::check(self.kind.clock)?;
-                if let Some(image) = image::in_cache(e)? {
-                    self.loads_for(e, &image, depth, stack.wanted())?;
+                // What is built first is not there yet.
+                let is_ready = |image: &Built| !wants_simdisk(e) || image.has_simdisk();
+                if let Some(image) = image::in_cache(e)?.filter(is_ready) {
+                    self.loads_for(e, &image, depth, &stack)?;
                 }
             }
         }
@@ -218,15 +239,19 @@ impl Target for Kernel {
     ) -> Result<(), Error> {
         if self.kind.engine == Engine::Qemu {
             let image = image::prepare(e, stop, told)?;
+            if wants_simdisk(e) {
+                image::prepare_simdisk(&image, stop, told)?;
+            }
             let depth = e.queue_depth(&self.catalogue)?;
-            let of_disks = self.stack_for(e)?.wanted();
-            return self.loads_for(e, &image, depth, of_disks).map(|_| ());
+            let stack = self.stack_for(e)?;
+            return self.loads_for(e, &image, depth, &stack).map(|_| ());
         }
         self.kernels.prepare(e, stop, told)?;
-        match filesystem::volume(e)? {
-            Some(volume) => volume.check_in(&self.kernels.get(e)?),
-            None => Ok(()),
-        }
+        let kernel = self.kernels.get(e)?;
+        let volume = filesystem::volume(e)?;
+        let stack = self.stack_for(e)?;
+        let mut filesystems = volume.iter().chain(stack.filesystems());
+        filesystems.try_for_each(|volume| volume.check_in(&kernel))
     }
 
     fn memory(&self, e: &Experiment, work: Work<'_>, site: &Site) -> Estimate {
@@ -264,29 +289,20 @@ impl Target for Kernel {
 
 impl Kernel {
     fn carry_out(&self, plan: &Plan, sinks: Sinks, stop: &AtomicBool) -> Result<Outcome, Error> {
-        let text = plan.jobs().expect("only jobs are accepted");
-        let e = &plan.experiment().with_cgroups_of(&text.jobs.jobs)?;
+        let e = &match plan.jobs() {
+            Some(text) => plan.experiment().with_cgroups_of(&text.jobs.jobs)?,
+            None => plan.experiment().clone(),
+        };
         let kernel = self.kernel_for(e)?;
         let mut stack = self.stack_for(e)?;
-        let place = Place::new(e, &text.jobs, stack.sectors())?;
-        let job = text.spell_out(&mut |_, _| Ok(None))?;
+        let task = Task::new(plan, e, &stack)?;
         let mut programs: Vec<_> = PROGRAMS.iter().copied().chain(stack.programs()).collect();
-        let any_contents = place.takes_any_contents();
-        let mut files = vec![("job.fio".to_owned(), job_text::to_run(&job, any_contents))];
-        let is_verified = text.jobs.jobs.iter().any(|job| job.settings.verify);
-        match &place {
-            Place::Parts(_) if !is_verified => {}
-            Place::Parts(_) => stack.keep_all(),
-            Place::Volume(volume, _) => {
-                stack.keep_all();
-                programs.push(volume.program);
-                let layout = job_text::to_lay_out(&job, any_contents);
-                files.push((prepare::LAYOUT.to_owned(), layout));
-            }
+        programs.extend(task.volume().map(|volume| volume.program));
+        if task.is_verified || task.volume().is_some() {
+            stack.keep_all();
         }
-        let bytes = |(name, text): (String, String)| (name, text.into_bytes());
         let depth = plan.facts().queue_depth().unwrap_or(1);
-        let loads = self.loads_for(e, &kernel, depth, stack.wanted())?;
+        let loads = self.loads_for(e, &kernel, depth, &stack)?;
         let driver = self.driver_for(e);
         let made = driver.map(|d| d.script(e, depth, stack.wanted()));
         let made = made.transpose()?;
@@ -297,6 +313,8 @@ impl Kernel {
         if self.kind.engine == Engine::Uml {
             arguments.extend(script::arguments(e, plan.facts()));
             disks = stack.modelled(&self.catalogue)?;
+        } else {
+            arguments.extend(groups::argument(e));
         }
         let nr_cpus = self.nr_cpus(e);
         let machine = Machine {
@@ -304,9 +322,9 @@ impl Kernel {
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
                 programs,
-                files: files.into_iter().map(bytes).collect(),
+                files: task.files(),
                 modules: loads.files,
-                script: script::script(e, &self.catalogue, &stack, &place, &made)?,
+                script: script::script(e, &self.catalogue, &stack, &task.place, &made)?,
             },
             arguments,
             disks,
@@ -315,7 +333,7 @@ impl Kernel {
             time_limit: TIME_LIMIT,
         };
         let ended = machine.run(stop)?;
-        let mut outcome = results::read(&ended, &text.jobs, e, &stack, &kernel, sinks)?;
+        let mut outcome = results::read(&ended, &task, e, &stack, &kernel, sinks)?;
         outcome
             .notes
             .push(self.how_it_ran(&kernel, nr_cpus, driver));
@@ -325,7 +343,16 @@ impl Kernel {
                 script::DEPTH_MAX
             ));
         }
-        outcome.notes.extend(place.notes());
+        outcome.notes.extend(messages(&ended.traffic));
+        outcome.notes.extend(task.notes.iter().cloned());
+        outcome.notes.extend(task.place.notes());
+        if self.kind.engine == Engine::Qemu
+            && (task.volume().is_some() || !stack.layers().is_empty())
+        {
+            let note =
+                "what was prepared before the run, without a trace, took the device its time";
+            outcome.notes.push(note.to_owned());
+        }
         outcome.notes.extend(groups::notes(&outcome.cgroups));
         let kept: u64 = ended.kept_bytes.iter().sum();
         if kept >= KEPT_TOLD {
@@ -362,5 +389,49 @@ impl Kernel {
             ),
         };
         format!("Linux {release} ({source}) {how}")
+    }
+}
+
+/// Whether the device of an experiment is our own module.
+fn wants_simdisk(e: &Experiment) -> bool {
+    Driver::chosen(e) == Some(Driver::SimDisk)
+}
+
+/// How much kernel, clock and disks had to say to each other while the run lasted.
+fn messages(traffic: &Traffic) -> Option<String> {
+    let ios = traffic.requests;
+    if ios == 0 {
+        return None;
+    }
+    let per_io = |messages: u64| {
+        let tenths = messages.saturating_mul(10) / ios;
+        format!("{}.{}", tenths / 10, tenths % 10)
+    };
+    Some(format!(
+        "{} messages between kernel and clock per I/O, and {} between kernel and disks",
+        per_io(traffic.clock_messages),
+        per_io(traffic.disk_messages)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::messages;
+    use crate::host::Traffic;
+
+    #[test]
+    fn messages_are_told_by_io() {
+        let traffic = Traffic {
+            clock_messages: 21,
+            disk_messages: 40,
+            requests: 10,
+        };
+        let told = messages(&traffic).expect("there were some");
+        assert!(
+            told.starts_with("2.1 messages between kernel and clock"),
+            "{told}"
+        );
+        assert!(told.ends_with("4.0 between kernel and disks"), "{told}");
+        assert_eq!(messages(&Traffic::default()), None);
     }
 }

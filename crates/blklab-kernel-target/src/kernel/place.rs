@@ -3,10 +3,12 @@
 
 use super::filesystem::{self, Volume};
 use super::folders::Folders;
+use super::job_text::ReadFile;
 use super::parts::Parts;
 use blklab_experiment::Experiment;
+use blklab_fio::job::Job;
 use blklab_fio::parse::JobFile;
-use blklab_fio::range::Ranges;
+use blklab_fio::range::{Layout, Ranges};
 use blklab_target::files::{Files, is_device};
 use blklab_types::{Error, SECTOR_BYTES};
 use std::collections::BTreeSet;
@@ -28,6 +30,8 @@ pub(super) struct Found {
     ranges: Vec<Ranges>,
     /// Bytes that are laid out before the run.
     laid_out: u64,
+    /// Files that logs read.
+    pub(super) read: Vec<ReadFile>,
 }
 
 impl Place {
@@ -44,10 +48,14 @@ impl Place {
         let mut files = Files::new(disk_bytes);
         let mut ranges = Vec::with_capacity(jobs.jobs.len());
         let mut laid_out = 0_u64;
+        let mut read = Vec::new();
         for job in &jobs.jobs {
             let found = files.find(job)?;
             let grown = found.layouts.iter().map(|(_, growth)| *growth);
             laid_out = grown.fold(laid_out, u64::saturating_add);
+            if job.replay.is_some() {
+                read.extend(read_files(job, &found.layouts));
+            }
             ranges.push(found.ranges);
         }
         let names = jobs.jobs.iter().filter(|job| !job.is_diskless());
@@ -62,6 +70,7 @@ impl Place {
             folders: Folders::new(jobs)?,
             ranges,
             laid_out,
+            read,
         };
         Ok(Place::Volume(volume, found))
     }
@@ -108,6 +117,15 @@ impl Place {
             }
         }
     }
+}
+
+/// The files that a job's log reads, as far as they are not there.
+fn read_files(job: &Job, layouts: &[(Layout, u64)]) -> impl Iterator<Item = ReadFile> {
+    let read = layouts.iter().filter(|(layout, _)| layout.written);
+    read.map(|(layout, _)| ReadFile {
+        name: job.files[layout.file as usize].clone(),
+        bytes: layout.size_bytes(),
+    })
 }
 
 /// Whether any job has a file beside the disk itself.

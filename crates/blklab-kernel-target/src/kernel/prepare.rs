@@ -5,7 +5,6 @@
 
 use super::filesystem::{MOUNTED_AT, Volume};
 use super::folders::Folders;
-use crate::build::find_program;
 use std::fmt::Write as _;
 
 /// The jobs as they lay their files out.
@@ -24,22 +23,17 @@ pub(super) const STEP: &str = "step() {\n\
 /// Makes and mounts a filesystem with its folders.
 pub(super) fn mount(s: &mut String, volume: &Volume, top: &str, folders: &Folders) {
     let Volume { name, driver, .. } = volume;
-    let (program, make) = (volume.program.0, volume.make.join(" "));
-    // By its path: the shell has programs of its own, of which some are called as these.
-    let path = find_program(program).map_or(program.into(), |p| p.display().to_string());
+    let program = volume.program.0;
+    let make = volume.make_command(top);
+    let mount = volume.mount_command(top, MOUNTED_AT);
+    let shown = mount.strip_suffix(&format!("{top} {MOUNTED_AT}"));
+    let shown = shown.unwrap_or(&mount);
     let _ = writeln!(
         s,
         "step 'finding {name}' grep -qw {driver} /proc/filesystems\n\
-         step {program} {path} {make} {top}\n\
-         mkdir -p {MOUNTED_AT}"
-    );
-    let options = match volume.mount.join(",") {
-        none if none.is_empty() => none,
-        words => format!("-o {words} "),
-    };
-    let _ = writeln!(
-        s,
-        "step 'mount -t {driver} {options}' mount -t {driver} {options}{top} {MOUNTED_AT}"
+         step {program} {make}\n\
+         mkdir -p {MOUNTED_AT}\n\
+         step '{shown}' {mount}"
     );
     folders.write(s, top);
 }

@@ -3,11 +3,12 @@
 
 use super::drivers;
 use super::kind::Kind;
+use super::replayed;
 use super::script::PRICES;
 use crate::build::Engine;
 use crate::qemu::PROCESSORS_MAX;
 use blklab_experiment::settings::{Home, Place};
-use blklab_experiment::{Catalogue, Experiment, Workload};
+use blklab_experiment::{Catalogue, Experiment, FilesystemSpec, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_types::Error;
 
@@ -18,14 +19,6 @@ const FOLLOWED: &[&str] = &[
     "processor_time",
     "interrupt_latency_ns",
     "cpu_cost_percent",
-];
-
-/// Options of jobs that say where results go, which do not come back.
-const LOGS: &[&str] = &[
-    "write_bw_log",
-    "write_lat_log",
-    "write_iops_log",
-    "write_hist_log",
 ];
 
 /// Refuses on behalf of a target.
@@ -50,7 +43,7 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
     }
     match &e.workload {
         Workload::Fio { .. } => {}
-        Workload::Processes(_) => return Err(not_yet("explicit processes", "processes")),
+        Workload::Processes(processes) => replayed::check(processes)?,
         Workload::Scenario(s) => {
             if let Some((section, _)) = s.programs().first() {
                 let name = s.spec().name;
@@ -58,8 +51,9 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
                 return Err(not_yet(&what, "scenario"));
             }
         }
-        Workload::Trace(_) => return Err(not_yet("recorded traces", "replay")),
+        Workload::Trace(spec) => replayed::check_timing(spec.timing)?,
     }
+    check_has_files(e)?;
     if kind.engine == Engine::Qemu {
         check_machine(kind, e)?;
     }
@@ -103,6 +97,20 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
     Ok(())
 }
 
+/// Refuses a filesystem that nobody has a file on.
+fn check_has_files(e: &Experiment) -> Result<(), Error> {
+    let has_none = matches!(e.workload, Workload::Processes(_) | Workload::Trace(_));
+    if !has_none || e.filesystem.name == FilesystemSpec::default().name {
+        return Ok(());
+    }
+    let what = format!(
+        "the filesystem {}: explicit processes and traces submit bios to the device and have no \
+         files",
+        e.filesystem.name
+    );
+    Err(Error::new(what).about("filesystem"))
+}
+
 /// Whether a setting of the machine is followed where blklab keeps the clock.
 fn is_charged(name: &str) -> bool {
     FOLLOWED.contains(&name) || PRICES.iter().any(|p| p.settings.contains(&name))
@@ -131,28 +139,18 @@ fn check_machine(kind: Kind, e: &Experiment) -> Result<(), Error> {
         );
     }
     let device = e.device.name.as_str();
-    if !drivers::ALL.contains(&device) {
+    if !drivers::OF_IMAGES.contains(&device) {
         let what = format!(
             "the target {} has the kernel's own devices, {}, not the model {device}, which the \
              target kernel has",
             kind.name,
-            drivers::ALL.join(" and ")
+            drivers::OF_IMAGES.join(", ")
         );
         return Err(Error::not_modelled(what).about("device"));
     }
-    let refusal = Refusal(kind);
-    if e.md.is_some() {
-        return Err(refusal.not_yet("arrays", "md"));
-    }
-    if !e.dm.layers.is_empty() {
-        return Err(refusal.not_yet("device mapper", "dm"));
-    }
-    if e.filesystem.name != "extents" {
-        let what = format!("the filesystem {}", e.filesystem.name);
-        return Err(refusal.not_yet(&what, "filesystem"));
-    }
-    if !e.cgroups.is_empty() {
-        return Err(refusal.not_yet("control groups", "cgroups"));
+    if e.dm.fast_device().is_some() {
+        let what = "a cache on a fast device, which is a model,";
+        return Err(Refusal(kind).not_yet(what, "dm"));
     }
     if e.nr_cpus() > PROCESSORS_MAX {
         let what = format!(
@@ -170,14 +168,13 @@ fn check_machine(kind: Kind, e: &Experiment) -> Result<(), Error> {
 /// The first of them.
 pub(super) fn check_jobs(kind: Kind, jobs: &JobFile) -> Result<(), Error> {
     for job in &jobs.jobs {
-        let log = LOGS
-            .iter()
-            .find(|o| job.settings.reporting.contains_key(**o));
-        let iolog = job.settings.write_iolog.as_ref().map(|_| &"write_iolog");
-        let replay = job.replay.as_ref().map(|_| &"read_iolog");
-        if let Some(option) = log.or(iolog).or(replay) {
-            let error = Refusal(kind).not_yet(&format!("jobs with {option}"), option);
-            return Err(error.at(job.place_of(&[option])));
+        if job.replay.is_some() && job.settings.replay.merge_file.is_some() {
+            const OPTION: &str = "merge_blktrace_file";
+            let what = format!(
+                "the target {} does not take {OPTION}: what fio merges is empty",
+                kind.name
+            );
+            return Err(Error::not_modelled(what).at(job.place_of(&[OPTION])));
         }
     }
     Ok(())

@@ -2,30 +2,26 @@
 //! What came out of a machine: the events of its disk and fio's own results.
 
 use super::groups::Uses;
+use super::job_logs::Logs;
 use super::stack::{NUMBERS, Stack};
 use super::streams;
+use super::task::{Task, Who};
+use super::told::{Called, Census, Told, Used, in_run};
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
+use crate::userland::BEGUN;
 use blklab_experiment::Experiment;
-use blklab_fio::parse::JobFile;
+use blklab_fio::job::Job;
 use blklab_fio::run;
-use blklab_fiostat::{JobLogs, ReadResult, ThreadStat};
+use blklab_fiostat::{Entry, JobLogs, ReadResult, ThreadStat};
 use blklab_target::{JobResult, Outcome, Sinks};
-use blklab_trace::{Action, Event, TraceSink};
-use blklab_types::{Dev, Error, Pid, Time};
+use blklab_types::{Error, Pid, Time};
 use std::collections::BTreeMap;
 use std::io::Read;
 
 /// Longest text that is read: of fio with many jobs and bins.
 const TEXT_MAX: u64 = 256 << 20;
-
-/// When a process used the disk.
-#[derive(Clone, Copy, Debug)]
-struct Used {
-    first: Time,
-    last: Time,
-}
 
 /// What is kept of the files.
 #[derive(Default)]
@@ -47,8 +43,13 @@ struct Found {
     failed: String,
     /// What blktrace printed.
     blktrace: String,
+    /// When the run began, where no clock of ours knows: seconds since the start of the
+    /// kernel.
+    begun: String,
     /// The numbers that devices had.
     numbers: String,
+    /// Logs that fio has written, by their files.
+    logs: BTreeMap<String, String>,
 }
 
 /// Reads everything: events go to the sinks.
@@ -57,7 +58,7 @@ struct Found {
 /// If something is missing or damaged, or a setting was not taken.
 pub(super) fn read(
     ended: &Ended,
-    jobs: &JobFile,
+    task: &Task,
     e: &Experiment,
     stack: &Stack,
     kernel: &Built,
@@ -76,7 +77,12 @@ pub(super) fn read(
         "failed" => text(from).map(|t| found.failed = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
+        BEGUN => text(from).map(|t| found.begun = t),
         NUMBERS => text(from).map(|t| found.numbers = t),
+        _ if Logs::is_written(name) => {
+            found.logs.insert(name.to_owned(), text(from)?);
+            Ok(())
+        }
         _ if Uses::is_result(name) => text(from).map(|t| found.groups.take(name, &t)),
         _ => Ok(()),
     })?;
@@ -103,70 +109,64 @@ pub(super) fn read(
         return Err(failed(&format!("fio left no results: {}", last_words())));
     };
     let numbers = stack.numbers(&found.numbers)?;
-    let mut census = Census {
-        top: stack.devices().next().map(|d| d.dev).unwrap_or_default(),
-        ..Census::default()
-    };
+    let begun = Time(ended.begun.0.max(nanoseconds(&found.begun)));
+    let mut census = Census::new(stack);
     let has_trace = streams::send(ended, stack, &numbers, &mut census)?;
     if !has_trace {
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
     }
-    let mut processes = census.processes;
-    if let Some(fio) = found.fio {
-        processes.remove(&fio);
-    }
-    let pids = pids_of(&processes, jobs.jobs.len());
-    let named = jobs.jobs.iter().zip(&pids);
-    let named = named.filter_map(|(job, used)| Some(((*used)?.0, job.name.clone())));
+    let used = census.of_jobs(found.fio, task.who.nr_jobs());
     let mut told = Told {
         to: &mut *sinks.trace,
-        begun: ended.begun,
-        jobs: named.collect(),
+        begun,
+        called: match (&used, &task.who) {
+            (None, _) => Called::default(),
+            (Some(used), Who::Jobs(jobs)) => {
+                Called::by_name(used, jobs.iter().map(|job| job.name.as_str()))
+            }
+            (Some(used), Who::Processes(all)) => Called::by_number(used, all, &census),
+        },
         end: Time::ZERO,
     };
     streams::send(ended, stack, &numbers, &mut told)?;
-    let in_run = |time| in_run(time, ended.begun);
     let end = told.end;
     let result = ReadResult::parse(json).map_err(|e| {
         // What it says instead is on the way.
         failed(&format!("{}: {}", e.what, last_words()))
     })?;
     let entries = result.result.entries;
-    if entries.len() != jobs.jobs.len() {
+    if entries.len() != task.who.nr_jobs() {
         return Err(failed(&format!(
             "fio ran {} of {} jobs: {}",
             entries.len(),
-            jobs.jobs.len(),
+            task.who.nr_jobs(),
             last_words()
         )));
     }
-    let results = jobs.jobs.iter().zip(entries).zip(pids);
-    let results = results.map(|((job, entry), used)| {
-        let pid = used.map_or(0, |(pid, _)| pid);
-        let started = used.map_or(Time::ZERO, |(_, u)| in_run(u.first));
-        let stat: ThreadStat = entry.stat;
-        let moved = |i: usize| stat.dirs[i].runtime_ms > 0;
-        let active = [0, 1, 2].map(|i| moved(i).then_some(started));
-        JobResult {
-            pid,
-            job: job.clone(),
-            logs: JobLogs::default(),
-            started,
-            ended: Some(used.map_or(end, |(_, u)| in_run(u.last))),
-            active_since: active,
-            outcome: run::Outcome {
-                error: entry.info.error,
-                errors: u64::from(entry.info.error != 0),
-                first_error: entry.info.error,
-            },
-            failures: Vec::new(),
-            iolog: None,
-            figures: Vec::new(),
-            stat,
-        }
-    });
-    let jobs: Vec<JobResult> = results.collect();
     let mut notes = Vec::new();
+    let jobs = match &task.who {
+        Who::Jobs(jobs) => {
+            let of_run = |u: Used| Used {
+                first: in_run(u.first, begun),
+                last: in_run(u.last, begun),
+            };
+            let used = used.map(|all| all.into_iter().map(|(pid, u)| (pid, of_run(u))).collect());
+            let mut all = results_of(jobs, entries, used, end);
+            task.logs.hand_out(found.logs, &mut all);
+            all
+        }
+        Who::Processes(all) => {
+            check_all_went_well(all, &entries)?;
+            if used.is_none() {
+                notes.push(
+                    "which process is which is not known: not all of them used the disk; all are \
+                     called fio"
+                        .to_owned(),
+                );
+            }
+            Vec::new()
+        }
+    };
     let lost = |l: &&str| l.contains("dropped") && !l.contains("dropped 0)");
     if let Some(line) = found.blktrace.lines().find(lost) {
         notes.push(format!("blktrace: {}", line.trim()));
@@ -180,14 +180,71 @@ pub(super) fn read(
     })
 }
 
-/// A process for each job: fio starts them in their order, so that their numbers rise.
-/// Where others used the disk, too, nobody knows.
-fn pids_of(processes: &BTreeMap<Pid, Used>, nr_jobs: usize) -> Vec<Option<(Pid, Used)>> {
-    if processes.len() != nr_jobs {
-        return vec![None; nr_jobs];
+/// Refuses results of processes whose I/O has failed: nobody would see it.
+fn check_all_went_well(processes: &[(Pid, String)], entries: &[Entry]) -> Result<(), Error> {
+    let mut all = processes.iter().zip(entries);
+    match all.find(|(_, entry)| entry.info.error != 0) {
+        None => Ok(()),
+        Some(((pid, name), entry)) => {
+            let error = std::io::Error::from_raw_os_error(entry.info.error);
+            Err(failed(&format!(
+                "process {name} ({pid}) has failed: {error}"
+            )))
+        }
     }
-    let all = processes.iter();
-    all.map(|(pid, used)| Some((*pid, *used))).collect()
+}
+
+/// The results of jobs, with their processes if it is known which they were.
+fn results_of(
+    jobs: &[Job],
+    entries: Vec<Entry>,
+    used: Option<Vec<(Pid, Used)>>,
+    end: Time,
+) -> Vec<JobResult> {
+    let pids = match used {
+        Some(all) => all.into_iter().map(Some).collect(),
+        None => vec![None; jobs.len()],
+    };
+    let results = jobs.iter().zip(entries).zip(pids);
+    let results = results.map(|((job, entry), used)| {
+        let pid = used.map_or(0, |(pid, _)| pid);
+        let started = used.map_or(Time::ZERO, |(_, u)| u.first);
+        let stat: ThreadStat = entry.stat;
+        let moved = |i: usize| stat.dirs[i].runtime_ms > 0;
+        let active = [0, 1, 2].map(|i| moved(i).then_some(started));
+        JobResult {
+            pid,
+            job: job.clone(),
+            logs: JobLogs::default(),
+            started,
+            ended: Some(used.map_or(end, |(_, u)| u.last)),
+            active_since: active,
+            outcome: run::Outcome {
+                error: entry.info.error,
+                errors: u64::from(entry.info.error != 0),
+                first_error: entry.info.error,
+            },
+            failures: Vec::new(),
+            iolog: None,
+            written: Vec::new(),
+            figures: Vec::new(),
+            stat,
+        }
+    });
+    results.collect()
+}
+
+/// Nanoseconds of a text such as `12.34`; 0 if it is none.
+fn nanoseconds(seconds: &str) -> u64 {
+    let Some((whole, hundredths)) = seconds.trim().split_once('.') else {
+        return 0;
+    };
+    let parts = (whole.parse::<u64>(), hundredths.parse::<u64>());
+    let (Ok(whole), Ok(hundredths)) = parts else {
+        return 0;
+    };
+    let all = whole.saturating_mul(100).saturating_add(hundredths);
+    all.saturating_mul(10_000_000)
 }
 
 fn text(from: &mut dyn Read) -> Result<String, Error> {
@@ -197,72 +254,14 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A time of the machine as one of the run.
-fn in_run(time: Time, begun: Time) -> Time {
-    Time(time.0.saturating_sub(begun.0))
-}
+#[cfg(test)]
+mod tests {
+    use super::nanoseconds;
 
-/// Sees which of fio's processes use the top of the stack, and when.
-#[derive(Default)]
-struct Census {
-    top: Dev,
-    /// Whether a process is fio's.
-    names: BTreeMap<Pid, bool>,
-    processes: BTreeMap<Pid, Used>,
-}
-
-impl TraceSink for Census {
-    fn event(&mut self, event: &Event) {
-        let time = event.time;
-        let is_used = event.action == Action::Queue && event.dev == self.top;
-        if is_used && self.names.get(&event.pid) == Some(&true) {
-            let used = self.processes.entry(event.pid);
-            let used = used.or_insert(Used {
-                first: time,
-                last: time,
-            });
-            used.last = time;
-        }
-    }
-
-    fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.names.insert(pid, comm == "fio");
-    }
-}
-
-/// Passes events on, in times of the run. A process of fio has the name of its job there.
-struct Told<'a> {
-    to: &'a mut dyn TraceSink,
-    /// When the run began: events count from there.
-    begun: Time,
-    jobs: BTreeMap<Pid, String>,
-    /// The last event.
-    end: Time,
-}
-
-impl Told<'_> {
-    fn shifted(&self, event: &Event) -> Event {
-        Event {
-            time: in_run(event.time, self.begun),
-            ..*event
-        }
-    }
-}
-
-impl TraceSink for Told<'_> {
-    fn event(&mut self, event: &Event) {
-        let event = self.shifted(event);
-        self.end = self.end.max(event.time);
-        self.to.event(&event);
-    }
-
-    fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        let job = self.jobs.get(&pid).filter(|_| comm == "fio");
-        let comm = job.map_or(comm, String::as_str);
-        self.to.process(in_run(time, self.begun), pid, comm);
-    }
-
-    fn message(&mut self, event: &Event, text: &str) {
-        self.to.message(&self.shifted(event), text);
+    #[test]
+    fn the_kernel_says_how_long_it_has_been_up() {
+        assert_eq!(nanoseconds("130.07\n"), 130_070_000_000);
+        assert_eq!(nanoseconds(""), 0);
+        assert_eq!(nanoseconds("x.y"), 0);
     }
 }

@@ -4,6 +4,7 @@
 
 use super::filesystem::MOUNTED_AT;
 use super::groups;
+use super::job_logs::REPLAYED;
 use super::parts::Parts;
 use super::place::Place;
 use super::prepare;
@@ -261,7 +262,7 @@ pub(super) fn script(
          kill -INT $BLKTRACE\n\
          wait $BLKTRACE\n\
          end\n\
-         rm -f job.fio\n\
+         rm -f job.fio {REPLAYED}*\n\
          find . -type l -delete",
         stack
             .devices()

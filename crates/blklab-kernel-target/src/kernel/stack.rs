@@ -2,8 +2,9 @@
 //! The block devices of a machine: disks, and what lies on them.
 
 use super::drivers::{Driver, Wanted};
+use super::filesystem::Volume;
 use super::layer::{BlockDevice, Layer};
-use super::{array, dm};
+use super::{array, dm, loops};
 use crate::disk::{Disk, ENDLESS_SECTORS};
 use crate::failed::failed;
 use crate::machine::disk_name;
@@ -131,7 +132,11 @@ impl Stack {
             stack.layers.push(layer);
         }
         for of in &e.dm.layers {
-            let layer = dm::layer(of, &stack.below(&alike))?;
+            let below = stack.below(&alike);
+            let layer = match of.kind.name {
+                loops::KIND => loops::layer(of, &below)?,
+                _ => dm::layer(of, &below)?,
+            };
             stack.layers.push(layer);
         }
         let kept_from = stack.layers.iter().filter_map(|l| l.kept_from).min();
@@ -167,7 +172,24 @@ impl Stack {
             is_disk,
             fast: fast.map(|d| (d.path(), d.sectors)),
             nr_mapped: self.nr_mapped(),
+            nr_loops: self.nr_loops(),
         }
+    }
+
+    /// Loop devices.
+    fn nr_loops(&self) -> u16 {
+        let loops = self.layers.iter().filter(|l| l.what == loops::KIND);
+        loops.count() as u16
+    }
+
+    /// Modules that drive what lies on its disks.
+    pub(super) fn modules(&self) -> impl Iterator<Item = &'static str> {
+        self.layers.iter().flat_map(|l| &l.modules).copied()
+    }
+
+    /// Filesystems that lie between its devices.
+    pub(super) fn filesystems(&self) -> impl Iterator<Item = &Volume> {
+        self.layers.iter().filter_map(|l| l.on_filesystem.as_ref())
     }
 
     /// Devices of device mapper.
@@ -223,7 +245,7 @@ impl Stack {
 
     /// Programs that make it, and their packages in Debian.
     pub(super) fn programs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.layers.iter().flat_map(|l| l.programs).copied()
+        self.layers.iter().flat_map(|l| &l.programs).copied()
     }
 
     /// The disks, which behave like the models of their devices.

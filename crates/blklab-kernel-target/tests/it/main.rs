@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A real kernel, where one was built on this machine.
 
+mod images;
+mod logs;
 mod stacks;
 
 use blklab_kernel_target::{Built, Cache, Clock, Disk, Engine, Machine, Userland};

@@ -103,6 +103,7 @@ impl Recording {
             outcome: self.outcome,
             failures: self.failures,
             iolog: self.iolog,
+            written: Vec::new(),
             figures: self.figures,
         }
     }
