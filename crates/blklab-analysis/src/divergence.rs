@@ -72,6 +72,9 @@ pub struct Divergence {
 pub enum Kind {
     /// Two requests come at the same instant, and another one is first.
     Tie,
+    /// Two processes begin together, and another one is first: which of them has the
+    /// processor first is chance of how they came to be, not of the block layer.
+    Begin,
     /// One stream ends before the other.
     Ends(usize),
     /// A request that is dispatched on this side alone.
@@ -100,6 +103,7 @@ impl Kind {
     pub fn words(self, names: [&str; 2]) -> String {
         match self {
             Kind::Tie => "another request first at the same instant (tie)".to_owned(),
+            Kind::Begin => "another of the processes that begin together first (tie)".to_owned(),
             Kind::Ends(side) => format!("{} ends first", names[side]),
             Kind::Only(side) => format!("request in {} only", names[side]),
             Kind::Merged(side) => format!("merge in {} only", names[side]),
@@ -113,10 +117,16 @@ impl Kind {
         }
     }
 
+    /// Whether it is chance of the code, and says nothing of the block layer.
+    pub fn is_chance(self) -> bool {
+        matches!(self, Kind::Tie | Kind::Begin)
+    }
+
     /// A name without blanks, the same whatever the sides are called.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Tie => "tie",
+            Kind::Begin => "begin",
             Kind::Ends(0) => "first-ends",
             Kind::Ends(_) => "second-ends",
             Kind::Only(0) => "only-first",
@@ -369,6 +379,11 @@ fn arrivals(
     if tied[0] || tied[1] {
         why.push_str(", and both belong to one instant");
         return (Kind::Tie, why);
+    }
+    let begin = |i: usize| (0..2).all(|r| streams[i].is_first(numbers[r][i]));
+    if begin(0) && begin(1) {
+        why.push_str(", and both are the first of processes that begin together");
+        return (Kind::Begin, why);
     }
     if streams[side].is_first(numbers[r][side]) {
         return (Kind::Starts(side), why);

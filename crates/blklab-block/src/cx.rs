@@ -41,8 +41,7 @@ pub enum CpuPolicy {
     RealTime,
 }
 
-/// One task's io context (`struct io_context`): created with the task, shared
-/// by nothing.
+/// One task's io context (`struct io_context`), created with the task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IoContext {
     /// Pid shown in traces.
@@ -60,6 +59,8 @@ pub struct IoContext {
     pub sync_writes: bool,
     /// Control group, [`TaskTable::ROOT_GROUP`] unless it was given another.
     pub group: u16,
+    /// The task has the io context of this one in its place (`CLONE_IO`).
+    pub shares: Option<TaskId>,
     /// Requests left in the allocation batch.
     pub batch_left: u32,
     /// The batch is valid while the tick counter is before this value.
@@ -153,6 +154,11 @@ impl TaskTable {
     /// A task's io context.
     pub fn get(&self, task: TaskId) -> &IoContext {
         &self.contexts[task.idx()]
+    }
+
+    /// The task whose io context a task has: mostly its own.
+    pub fn io_context_of(&self, task: TaskId) -> TaskId {
+        self.get(task).shares.unwrap_or(task)
     }
 
     /// A task's io context, to change it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What both block paths write to the trace and the truth stream.
 
+use crate::submit::EAGAIN;
 use crate::{Cx, Request, RqId};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
 use blklab_trace::{Action, Event, Rwbs};
@@ -11,6 +12,14 @@ pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, b
     let rwbs = Rwbs::of_bio(bio.op, bio.flags);
     cx.event(dev, event(action, rwbs, bio.sector, bio.nr_sectors));
     bio_truth(cx, kind, bio, 0);
+}
+
+/// A bio ends without a request (C), since its submitter does not sleep.
+pub(crate) fn refused_event(dev: Dev, cx: &mut Cx<'_>, bio: &Bio) {
+    let rwbs = Rwbs::of_bio(bio.op, bio.flags);
+    let mut event = event(Action::Complete, rwbs, bio.sector, bio.nr_sectors);
+    event.error = EAGAIN;
+    cx.event(dev, event);
 }
 
 /// Emits a truth record about a bio alone.

@@ -18,6 +18,9 @@ pub struct Pending {
     pub queued: Time,
 }
 
+/// "Try again": the error of bios whose submitter does not sleep.
+pub(crate) const EAGAIN: u16 = 11;
+
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submit {
@@ -26,6 +29,14 @@ pub enum Submit {
     /// The task sleeps for a request. When [`Effect::Wake`] names it, it goes
     /// on with [`crate::Queue::resume`].
     Sleeps(Pending),
+    /// The bio has its request, whose processor time the task has first; then it goes on
+    /// with [`crate::Queue::resume`].
+    Pays(Pending),
+    /// The task would have to sleep, and does not ([`BioFlags::NOWAIT`]): nobody has the
+    /// bio, and nobody is told of its end.
+    ///
+    /// [`BioFlags::NOWAIT`]: blklab_types::BioFlags::NOWAIT
+    Refused,
 }
 
 /// What a task sleeps for that is to go on with [`crate::Queue::resume`].

@@ -22,6 +22,8 @@ pub enum Begun<P> {
     Submitted,
     /// It sleeps for a request: [`PageCache::aio_finish`].
     Sleeps(OneBio<P>),
+    /// It would have to sleep for a request, and is not to: nothing has happened.
+    Refused,
     /// It may have to wait for other things, and nothing has happened:
     /// [`PageCache::aio_submit_in_steps`].
     Not,
@@ -63,9 +65,10 @@ impl<H: Host> PageCache<H> {
         match self.aio_begin(context, &request) {
             Begun::Submitted => Ok(()),
             Begun::Sleeps(io) => {
-                self.aio_finish(io).await;
-                Ok(())
+                let submitted = self.aio_finish(io).await;
+                submitted.then_some(()).ok_or(FsError::WouldBlock)
             }
+            Begun::Refused => Err(FsError::WouldBlock),
             Begun::Not => self.aio_submit_in_steps(context, request).await,
         }
     }
@@ -75,6 +78,10 @@ impl<H: Host> PageCache<H> {
     pub fn aio_begin(&self, context: AioId, request: &DirectRequest) -> Begun<H::Pending> {
         match self.begin_one_bio(context, request) {
             None => Begun::Not,
+            Some(io) if io.pending.as_ref().is_some_and(H::is_refused) => {
+                self.refuse_one_bio(&io);
+                Begun::Refused
+            }
             Some(io) if io.pending.is_some() => Begun::Sleeps(io),
             Some(io) => {
                 self.end_one_bio(&io);
@@ -83,12 +90,20 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Submits the rest of a direct I/O that sleeps for a request.
-    pub async fn aio_finish(&self, mut io: OneBio<H::Pending>) {
-        if let Some(pending) = io.pending.take() {
-            self.sleep_for_request(pending).await;
+    /// Submits the rest of a direct I/O that sleeps for a request; false if it was refused,
+    /// and nothing has happened.
+    pub async fn aio_finish(&self, mut io: OneBio<H::Pending>) -> bool {
+        if let Some(pending) = io.pending.take()
+            && let Some(rest) = self.host.settle(pending).await
+        {
+            if H::is_refused(&rest) {
+                self.refuse_one_bio(&io);
+                return false;
+            }
+            self.sleep_for_request(rest).await;
         }
         self.end_one_bio(&io);
+        true
     }
 
     /// Submits a direct I/O of which nothing has begun, with all the steps at which it
@@ -107,6 +122,7 @@ impl<H: Host> PageCache<H> {
             offset,
             bytes,
             user_data,
+            nowait: _,
         } = request;
         let context = context.0 as usize;
         if self.with(|s| s.aio.len() <= context) {

@@ -27,6 +27,8 @@ pub enum FsError {
     BehindEnd,
     /// The filesystem has no direct I/O (`EINVAL`).
     NoDirect,
+    /// It would have to sleep, and was told not to (`EAGAIN`).
+    WouldBlock,
     /// The device reported an error (`EIO`).
     Io,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for FsError {
             FsError::NotSupported => "operation not supported by the device",
             FsError::BehindEnd => "the range ends behind the device",
             FsError::NoDirect => "the filesystem has no direct I/O",
+            FsError::WouldBlock => "resource temporarily unavailable",
             FsError::Io => "input/output error",
         })
     }

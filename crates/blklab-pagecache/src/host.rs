@@ -53,6 +53,13 @@ pub trait Runtime: Clone + 'static {
     /// `PageCache::end_bio`.
     fn begin_bio(&self, bio: Bio) -> Option<Self::Pending>;
 
+    /// Whether the submission has ended, since the bio says that it is not to sleep
+    /// ([`NOWAIT`](blklab_types::BioFlags::NOWAIT)), and the bio has gone nowhere.
+    fn is_refused(pending: &Self::Pending) -> bool {
+        let _ = pending;
+        false
+    }
+
     /// Computes, if that is all that the submission waits for, and goes on with it: what
     /// is left, which sleeps.
     async fn settle(&self, pending: Self::Pending) -> Option<Self::Pending> {

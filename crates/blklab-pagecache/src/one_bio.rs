@@ -10,12 +10,14 @@ use crate::file::{FileId, OSync};
 use crate::ops::Host;
 use crate::state::aio::{AioId, Direct, DirectRequest, Waits};
 use crate::state::{BioWork, State};
-use blklab_types::{BioFlags, Op, PAGE_BYTES, SECTOR_BYTES};
+use blklab_types::{BioFlags, BioKey, Op, PAGE_BYTES, SECTOR_BYTES};
 
 /// A direct I/O whose bio has been submitted, or sleeps for a request.
 #[derive(Debug)]
 pub struct OneBio<P> {
     key: u64,
+    /// The work that follows the end of its bio.
+    bio: BioKey,
     file: FileId,
     op: Op,
     locks: bool,
@@ -90,6 +92,11 @@ impl<H: Host> PageCache<H> {
         } else {
             (Op::Read, BioFlags::NONE)
         };
+        let flags = if request.nowait {
+            flags | BioFlags::NOWAIT
+        } else {
+            flags
+        };
         let plain = self.traits.plain_direct_io;
         let waits = Waits::Context {
             context: context.0 as usize,
@@ -105,8 +112,10 @@ impl<H: Host> PageCache<H> {
             let is_device = file.is_device;
             let key = s.directs.insert(Direct::of_one_bio(request.bytes, waits));
             s.stats.direct_bios += 1;
+            let bio = s.bios.insert(BioWork::Direct(key));
             let io = OneBio {
                 key,
+                bio,
                 file: id,
                 op,
                 locks,
@@ -116,7 +125,7 @@ impl<H: Host> PageCache<H> {
                     && features.device_plug == DevicePlug::Writes,
                 pending: None,
             };
-            Some((io, sector, s.bios.insert(BioWork::Direct(key))))
+            Some((io, sector, bio))
         })?;
         if io.plugs_write {
             self.host.start_plug();
@@ -128,6 +137,24 @@ impl<H: Host> PageCache<H> {
         let bio = self.new_bio(op, flags, sector, nr_sectors, bio);
         io.pending = self.host.begin_bio(bio);
         Some(io)
+    }
+
+    /// The bio of such a direct I/O was refused: as if nothing had happened.
+    pub(crate) fn refuse_one_bio(&self, io: &OneBio<H::Pending>) {
+        if io.plugs {
+            self.host.finish_plug();
+        }
+        self.with(|s| {
+            s.bios.remove(io.bio);
+            s.directs.remove(io.key);
+            s.stats.direct_bios -= 1;
+        });
+        if io.locks {
+            self.unlock_inode(io.file);
+        }
+        if io.plugs_write {
+            self.host.finish_plug();
+        }
     }
 
     /// The submitter is done with such a direct I/O.

@@ -4,7 +4,7 @@
 
 use crate::Machine;
 use blklab_block::md::{Array, MD0, MemberBio};
-use blklab_block::{Queue, QueueNo, Submit};
+use blklab_block::{Queue, QueueNo};
 use blklab_types::Bio;
 
 /// What traces and process lists call the thread of a mirror (md0's).
@@ -26,10 +26,8 @@ impl Machine {
         self.pay_debt().await;
         let no = QueueNo(part.member);
         let from = part.remapped_from.map(|sector| (MD0, sector));
-        let state = self.with_queue(no, |q, cx| q.submit_from(cx, part.bio, from));
-        if let Submit::Sleeps(pending) = state {
-            self.finish_submission(no, pending).await;
-        }
+        let left = self.with_queue(no, |q, cx| q.submit_from(cx, part.bio, from));
+        self.finish_submission(no, left).await;
     }
 
     /// Somebody waits for I/O of the array: U there, then on the members.
@@ -67,8 +65,8 @@ async fn mirror_thread(m: Machine) {
         }
         while let Some(part) = m.with_array(|a, _| a.next_write(thread)).flatten() {
             m.submit_to_member(part).await;
-            if let Some((no, pending)) = m.submit_writes(thread) {
-                m.finish_submission(no, pending).await;
+            if let Some((no, left)) = m.submit_writes(thread) {
+                m.finish_submission(no, left).await;
             }
         }
         m.unplug_members();

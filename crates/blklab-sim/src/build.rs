@@ -84,7 +84,8 @@ pub(crate) fn machine_with(
     let shared = Shared::default();
     let disks: Result<Vec<Disk>, Error> = (0..nr_disks)
         .map(|i| {
-            let queue = build_queue(
+            let scheduler_time = scheduler_time(e, parts.schedulers)?;
+            let mut queue = build_queue(
                 e,
                 parts.schedulers,
                 disk_dev(i),
@@ -92,11 +93,14 @@ pub(crate) fn machine_with(
                 &shared,
                 &mut agenda,
             )?;
+            if let (Queue::Mq(q), Some(_), true) = (&mut queue, &scheduler_time, e.one_cpu()) {
+                q.pay_for_requests();
+            }
             let device = interrupted(parts.device.copy(), e.interrupt_latency());
             Ok(Disk {
                 device,
                 queue,
-                scheduler_time: scheduler_time(e, parts.schedulers)?,
+                scheduler_time,
             })
         })
         .collect();

@@ -39,6 +39,10 @@ impl Runtime for Machine {
         Machine::begin_bio(self, bio)
     }
 
+    fn is_refused(rest: &Unsubmitted) -> bool {
+        *rest == Unsubmitted::Refused
+    }
+
     fn settle(&self, rest: Unsubmitted) -> impl Future<Output = Option<Unsubmitted>> {
         Machine::settle(self, rest)
     }

@@ -48,10 +48,11 @@ pub use target::Sim;
 pub use truthlog::{LogLine, TruthLog};
 
 /// What releases changed in what belongs to no other model, by what changed it.
-pub const CHANGES: [(&str, &[Change]); 3] = [
+pub const CHANGES: [(&str, &[Change]); 4] = [
     ("drivers", drivers::CHANGES),
     ("processor", cpu::CHANGES),
     ("aio", fio::request_prio::CHANGES),
+    ("io_uring", fio::uring::CHANGES),
 ];
 
 /// Refuses the result of a run that came to a halt.

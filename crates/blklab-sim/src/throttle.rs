@@ -30,8 +30,8 @@ async fn kthrotld(m: Machine) {
         m.start_plug();
         for _ in 0..batch {
             m.pay_debt().await;
-            if let Some(Submit::Sleeps(pending)) = m.with_queue(QueueNo::FIRST, submit_released) {
-                m.finish_submission(QueueNo::FIRST, pending).await;
+            if let Some(left) = m.with_queue(QueueNo::FIRST, submit_released) {
+                m.finish_submission(QueueNo::FIRST, left).await;
             }
         }
         m.finish_plug();

@@ -83,6 +83,10 @@ impl BioFlags {
     /// (multi-queue).
     pub const NOMERGE: BioFlags = BioFlags(1 << 11);
 
+    /// Its submitter does not sleep: a bio that would need that is refused with
+    /// `EAGAIN` (`REQ_NOWAIT`, multi-queue).
+    pub const NOWAIT: BioFlags = BioFlags(1 << 12);
+
     /// Whether all flags of `other` are set.
     pub fn has(self, other: BioFlags) -> bool {
         self.0 & other.0 == other.0

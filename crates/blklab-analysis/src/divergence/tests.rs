@@ -94,6 +94,12 @@ fn a_bio_that_comes_later_is_told_from_a_tie_and_from_a_start() {
     let second = life(0, 1, 8) + &life(200, 1, 24) + &life(210, 2, 16);
     let d = compared(&first, &second).first.unwrap();
     assert_eq!(d.kind, Kind::Starts(1), "{}", d.sentence);
+    // Two that begin together.
+    let first = life(0, 1, 8) + &life(20, 2, 16);
+    let second = life(0, 2, 16) + &life(20, 1, 8);
+    let d = compared(&first, &second).first.unwrap();
+    assert_eq!(d.kind, Kind::Begin, "{}", d.sentence);
+    assert!(d.kind.is_chance());
 }
 
 #[test]

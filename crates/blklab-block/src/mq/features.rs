@@ -67,6 +67,8 @@ blklab_kernel::features! {
         pub long_read_ahead: bool = false,
         /// A requeued request goes behind those that were requeued before.
         pub requeue_at_tail: bool = false,
+        /// A bio whose submitter does not sleep is refused rather than split.
+        pub refuses_to_split: bool = false,
         /// `io.max` counts the remainder of a split bio as another I/O.
         pub throttle_counts_splits: bool = false,
         /// A bio over the limit of I/Os waits at least as long as one takes at that
@@ -99,9 +101,10 @@ blklab_kernel::features! {
         "5.18": "bios get the priority of their task when they are submitted", "block/blk-mq.c" => {
             bio_gets_task_prio: true,
         }
-        "6.1": "freed tags are counted for all wait queues together (as in 6.1.192); io.max counts remainders of split bios",
-            "lib/sbitmap.c, block/blk-throttle.c" => {
+        "6.1": "freed tags are counted for all wait queues together (as in 6.1.192); io.max counts remainders of split bios; REQ_NOWAIT bios are not split (as in 6.1.176)",
+            "lib/sbitmap.c, block/blk-throttle.c, block/blk-merge.c" => {
             tag_wakes: TagWakes::OneQueue,
+            refuses_to_split: true,
             throttle_counts_splits: true,
         }
         "6.2": "a batch of freed tags wakes tasks of several wait queues", "lib/sbitmap.c" => {

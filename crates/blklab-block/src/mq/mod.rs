@@ -114,6 +114,8 @@ pub struct Queue {
     first_run: u16,
     /// Emptied and kept for its capacity.
     wakes: Vec<TaskId>,
+    /// A task has the processor for each of its requests before that goes on.
+    pays_for_requests: bool,
 }
 
 impl Queue {
@@ -180,7 +182,14 @@ impl Queue {
             requeue_kicked: false,
             first_run: 0,
             wakes: Vec::new(),
+            pays_for_requests: false,
         }
+    }
+
+    /// A task has the processor for each of its requests before that goes on
+    /// ([`Submit::Pays`](crate::Submit::Pays)).
+    pub fn pay_for_requests(&mut self) {
+        self.pays_for_requests = true;
     }
 
     /// What schedulers see of the queue.

@@ -62,6 +62,11 @@ impl Chains {
 }
 
 impl Queue {
+    /// Whether a bio is too large ([`Queue::split`]).
+    pub(crate) fn splits(&self, bio: &Bio) -> bool {
+        front_sectors(&self.core.limits, bio).is_some()
+    }
+
     /// Cuts the front off a bio that is too large: X, and the front part, which
     /// does not merge; `pending` becomes the rest. None if it fits
     /// (`__blk_queue_split`, later `__bio_split_to_limits`).
@@ -85,6 +90,7 @@ impl Queue {
         };
         let part = Bio {
             completion: Completion::Split { chain },
+            flags: bio.flags.without(BioFlags::NOWAIT),
             ..bio
         };
         let head = Bio {

@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Throttled(WbtClass),
     /// It waits for a tag, and is counted in the class.
     Tag(TagWait, Option<WbtClass>),
+    /// It has a request, for which its task has the processor; it is counted in the class.
+    Request(RqId, Option<WbtClass>),
 }
 
 /// What became of a bio or a part of one.
@@ -27,6 +29,10 @@ enum Went {
     On,
     /// Its task sleeps.
     Sleeps,
+    /// Its task has the processor for its request.
+    Pays,
+    /// Its task would have to sleep, and does not.
+    Refused,
 }
 
 /// What a task waits for that sleeps for a tag.
@@ -104,9 +110,13 @@ impl Queue {
                 let rq = self.obtain_awaited(cx, &pending.bio, wait.depth);
                 self.queue_with(cx, rq, &pending, class, wait.depth)
             }
+            Step::Request(rq, class) => self.queue_paid(cx, rq, &pending, class),
         };
-        if went_on == Went::Sleeps {
-            return Submit::Sleeps(pending);
+        match went_on {
+            Went::On => {}
+            Went::Sleeps => return Submit::Sleeps(pending),
+            Went::Pays => return Submit::Pays(pending),
+            Went::Refused => unreachable!("who sleeps or pays waits for requests"),
         }
         self.end_implicit_plug(cx, task);
         match self.submitter(task).rest.take() {
@@ -119,19 +129,45 @@ impl Queue {
     pub(crate) fn go_on(&mut self, cx: &mut Cx<'_>, pending: &mut Pending) -> Submit {
         let task = pending.bio.task;
         loop {
+            if self.is_refused(pending) {
+                self.refuse(cx, pending);
+                return Submit::Refused;
+            }
             let front = self.split(cx, pending);
             let part = front.as_ref().unwrap_or(pending);
             self.start_implicit_plug(task);
-            if self.submit_part(cx, part) == Went::Sleeps {
+            let went_on = self.submit_part(cx, part);
+            if went_on == Went::Refused {
+                self.end_implicit_plug(cx, task);
+                self.refuse(cx, pending);
+                return Submit::Refused;
+            }
+            if went_on != Went::On {
                 let part = *part;
                 self.submitter(task).rest = front.map(|_| *pending);
-                return Submit::Sleeps(part);
+                return match went_on {
+                    Went::Pays => Submit::Pays(part),
+                    _ => Submit::Sleeps(part),
+                };
             }
             self.end_implicit_plug(cx, task);
             if front.is_none() || self.is_held(cx, &pending.bio, true) {
                 return Submit::Done;
             }
         }
+    }
+
+    /// Whether a bio would have to be split whose submitter does not sleep for the parts
+    /// (`bio_split_rw` of block/blk-merge.c, 6.1).
+    fn is_refused(&self, pending: &Pending) -> bool {
+        pending.bio.flags.has(BioFlags::NOWAIT)
+            && self.core.feat.refuses_to_split
+            && self.splits(&pending.bio)
+    }
+
+    /// Nobody has the bio (`bio_wouldblock_error`).
+    fn refuse(&mut self, cx: &mut Cx<'_>, pending: &Pending) {
+        events::refused_event(self.core.dev, cx, &pending.bio);
     }
 
     /// A part is merged (`blk_mq_attempt_bio_merge`), or it passes write-back
@@ -185,12 +221,31 @@ impl Queue {
     ) -> Went {
         let bio = &part.bio;
         let Some(rq) = rq else {
+            if bio.flags.has(BioFlags::NOWAIT) {
+                return Went::Refused;
+            }
             self.sleep_for_tag(cx, bio, class, depth);
             return Went::Sleeps;
         };
+        self.core.work.requests += 1;
+        if self.pays_for_requests {
+            self.submitter(bio.task).step = Step::Request(rq, class);
+            return Went::Pays;
+        }
+        self.queue_paid(cx, rq, part, class)
+    }
+
+    /// The rest of it, once the task has had the processor for the request.
+    fn queue_paid(
+        &mut self,
+        cx: &mut Cx<'_>,
+        rq: RqId,
+        part: &Pending,
+        class: Option<WbtClass>,
+    ) -> Went {
+        let bio = &part.bio;
         events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
         self.core.rqs.fill(rq, bio, part.queued);
-        self.core.work.requests += 1;
         self.core.rqs[rq].state |= match class {
             None => RqState::default(),
             Some(WbtClass::Background) => RqState::THROTTLED_WRITE,
@@ -242,6 +297,9 @@ impl Queue {
             self.cache_more(cx, bio, depth);
             return Some(rq);
         }
+        if bio.flags.has(BioFlags::NOWAIT) {
+            return None;
+        }
         self.obtain_awaited(cx, bio, depth)
     }
 
@@ -274,7 +332,8 @@ impl Queue {
             let tags = &mut self.hctxs[usize::from(h)].driver_tags;
             tag = Some(tags.get(cpu, None)?);
         }
-        let id = self.core.rqs.alloc(bio.op, bio.flags, bio.task, cx.jiffies);
+        let context = cx.tasks.io_context_of(bio.task);
+        let id = (self.core.rqs).alloc(bio.op, bio.flags, context, cx.jiffies);
         let rq = &mut self.core.rqs[id];
         rq.allocated = cx.now;
         rq.sched_tag = sched_tag;
@@ -323,7 +382,7 @@ impl Queue {
     pub fn sleeps_for(&self, task: TaskId) -> SleepsFor {
         match self.submitters[task].step {
             Step::Throttled(_) => SleepsFor::WriteBack,
-            Step::None | Step::Tag(..) => SleepsFor::Request,
+            Step::None | Step::Tag(..) | Step::Request(..) => SleepsFor::Request,
         }
     }
 

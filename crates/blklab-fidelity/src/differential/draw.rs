@@ -291,8 +291,10 @@ fn job(d: &mut Draw, n: u64, mib: u64, ios: u64, is_apart: bool) -> Job {
         put("rate_iops", d.one(&["100", "700", "3000"]).to_owned());
     }
     if n > 0 && is_apart {
-        // fio looks every 100 ms whether a job is due.
-        put("startdelay", format!("{}ms", 100 * n - 50));
+        // fio looks whether others are due 200 ms after it has started a job: it gives that one
+        // 100 ms to prepare itself, and sleeps as long when it has released it. So each look
+        // starts one.
+        put("startdelay", format!("{}ms", 200 * n - 100));
     }
     if d.once_in(8) {
         put("prioclass", d.one(&["1", "2", "3"]).to_owned());

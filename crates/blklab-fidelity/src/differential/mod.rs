@@ -11,13 +11,15 @@
 //! A [`Case`] is an experiment in rows, so that one of them can be left out: what differs
 //! is made smaller as long as it differs in the same way. Both targets have the same device
 //! model, one processor and the same prices of its time; what they do not share is the
-//! block layer, its scheduler and how fio is run.
+//! block layer, its scheduler and how fio is run. Jobs begin on the models when they did on
+//! the kernel ([`starts`]).
 
 mod case;
 mod draw;
 mod keep;
 mod pair;
 mod shrink;
+mod starts;
 mod totals;
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! Agreement by release and scheduler, and what kinds of differences there are.
 
 use super::pair::{Compared, Verdict};
-use blklab::analysis::divergence::Kind;
 use blklab::analysis::middle;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -61,7 +60,7 @@ impl Totals {
             scheduler: scheduler.to_owned(),
             experiments: all.len(),
             identical: count(&|c| c.order.is_identical()),
-            ties: count(&|c| c.verdict == Verdict::Order(Kind::Tie)),
+            ties: count(&|c| matches!(c.verdict, Verdict::Order(kind) if kind.is_chance())),
             figures: figures().count(),
             within: figures().filter(|f| f.within).count(),
             median_error: middle(figures().map(super::FigurePair::error).collect()),

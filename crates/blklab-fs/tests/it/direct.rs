@@ -56,6 +56,7 @@ fn asynchronous_requests_end_as_events_in_order_of_completion() {
             offset: i * 4096,
             bytes: 4096,
             user_data: i,
+            nowait: false,
         };
         for i in 0..32 {
             assert_eq!(c.aio_submit(context, request(i * 7, false)).await, Ok(()));
@@ -108,6 +109,7 @@ fn a_plugged_request_waits_for_the_plug_timer() {
             offset: 0,
             bytes: 4096,
             user_data: 0,
+            nowait: false,
         };
         assert_eq!(c.aio_submit(context, one).await, Ok(()));
         let mut events = Vec::new();

@@ -312,6 +312,7 @@ fn pages_read_beside_many_reads(features: Features) -> u64 {
                 offset: i * 8192,
                 bytes: 4096,
                 user_data: i,
+                nowait: false,
             };
             assert_eq!(c.aio_submit(context, request).await, Ok(()));
         }

@@ -214,6 +214,7 @@ fn queued(release: [u16; 3], fua: bool, at: Place) -> (Vec<Served>, Time, Time) 
             offset: 0,
             bytes: 4096,
             user_data: 7,
+            nowait: false,
         };
         assert_eq!(c.aio_submit(context, request).await, Ok(()));
         let submitted = m.now();

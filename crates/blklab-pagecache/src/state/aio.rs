@@ -25,6 +25,8 @@ pub struct DirectRequest {
     pub bytes: u64,
     /// The submitter's own mark, handed back in the event.
     pub user_data: u64,
+    /// The submitter does not sleep for a request of the queue (`IOCB_NOWAIT`).
+    pub nowait: bool,
 }
 
 /// Who is told about the end of a direct I/O.

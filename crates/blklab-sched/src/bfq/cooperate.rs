@@ -157,11 +157,12 @@ impl Bfq {
         if bio.is_sync() && !q.rqs[rq].is_sync() {
             return false;
         }
-        let Some(mut id) = self.context_queue(bio.task, bio.is_sync()) else {
+        let task = cx.tasks.io_context_of(bio.task);
+        let Some(mut id) = self.context_queue(task, bio.is_sync()) else {
             return false;
         };
-        if let Some(target) = self.find_cooperator(q, cx, id, bio.sector, bio.task) {
-            self.redirect(q, cx, bio.task, id, target);
+        if let Some(target) = self.find_cooperator(q, cx, id, bio.sector, task) {
+            self.redirect(q, cx, task, id, target);
             id = target;
         }
         self.of_rq.queue_if_any(rq) == Some(id)
@@ -175,7 +176,8 @@ impl Bfq {
         cx: &mut Cx<'_>,
         bio: &Bio,
     ) -> Option<blklab_block::RqId> {
-        let id = self.context_queue(bio.task, bio.is_sync())?;
+        let task = cx.tasks.io_context_of(bio.task);
+        let id = self.context_queue(task, bio.is_sync())?;
         let rq = self.queues[id].sort.find(&self.nodes, bio.end())?;
         (q.merge_ok(rq, bio) && self.may_join(q, cx, rq, bio)).then_some(rq)
     }

@@ -100,7 +100,7 @@ impl Bfq {
         let limits = Limits::allowed(self, q, sync, bio.op);
         let is_over = self.feat.limits_allocation
             && self
-                .context_queue(bio.task, sync)
+                .context_queue(cx.tasks.io_context_of(bio.task), sync)
                 .is_some_and(|id| self.is_over_limit(q, cx, id, limits.share_of));
         let depth = if is_over { 1 } else { limits.depth };
         let (wr_busy, sync) = (self.wr_busy, i32::from(sync));

@@ -6,8 +6,9 @@ use crate::mq_bench::Bench;
 use crate::mq_rig::{MqRig, MqSetup};
 use crate::mq_table::shown_ms;
 use blklab_block::Request;
+use blklab_block::Submit;
 use blklab_block::mq::Refusal;
-use blklab_types::{Bio, Op, Span, Time};
+use blklab_types::{Bio, BioFlags, Op, Span, Time};
 
 const KERNELS: &[&str] = &["5.10", "6.1", "6.12", "6.18"];
 
@@ -551,4 +552,79 @@ fn v17_requests_merge() {
         b.at("10").check("C 9000+8, D 0+24");
         b.at("20").check("C 0+24");
     }
+}
+
+/// Who does not sleep for a request is told so, and nothing of its bio stays: neither
+/// where there is no tag, nor where it would have to be split.
+#[test]
+fn who_does_not_sleep_is_refused() {
+    for kernel in ["6.1", "6.12", "6.18"] {
+        let mut rig = MqSetup::tags(kernel, "none", 1).rig();
+        let task = rig.task();
+        let bio = |sector, nr_sectors| Bio {
+            sector,
+            nr_sectors,
+            segments: 1,
+            flags: BioFlags::NOWAIT,
+            task,
+            ..Bio::default()
+        };
+        let submit = |rig: &mut MqRig, bio: Bio| rig.enter_as(task, 0, |q, cx| q.submit(cx, bio));
+        assert_eq!(submit(&mut rig, bio(100, 1 << 15)), Submit::Refused);
+        assert_eq!(submit(&mut rig, bio(0, 8)), Submit::Done);
+        assert_eq!(submit(&mut rig, bio(1000, 8)), Submit::Refused);
+        rig.complete_first();
+        assert_eq!(submit(&mut rig, bio(1000, 8)), Submit::Done);
+        rig.complete_first();
+        rig.settle();
+        let events = rig.events();
+        let events: Vec<&str> = events.iter().map(|(_, e)| e.as_str()).collect();
+        let own: Vec<&str> = events
+            .iter()
+            .copied()
+            .filter(|e| "QGDC".contains(&e[..1]))
+            .collect();
+        let expected = "Q 100+32768, C 100+32768, Q 0+8, G 0+8, D 0+8, Q 1000+8, C 1000+8, \
+                        C 0+8, Q 1000+8, G 1000+8, D 1000+8, C 1000+8";
+        assert_eq!(own.join(", "), expected, "{kernel}");
+        assert!(rig.woken.is_empty(), "nobody slept");
+    }
+}
+
+/// A task that has the processor for each of its requests has it before the request goes
+/// anywhere, and not for a bio that is merged.
+#[test]
+fn a_request_goes_on_when_its_task_has_had_the_processor_for_it() {
+    let mut setup = MqSetup::tags("6.12", "mq-deadline", 1);
+    setup.limits.queue.nomerges = 0;
+    let mut rig = setup.rig();
+    rig.enter(|q, _| q.pay_for_requests());
+    let task = rig.task();
+    let bio = |sector| Bio {
+        sector,
+        nr_sectors: 8,
+        segments: 1,
+        task,
+        ..Bio::default()
+    };
+    rig.enter_as(task, 0, |q, _| q.start_plug(task));
+    let first = rig.enter_as(task, 0, |q, cx| q.submit(cx, bio(0)));
+    let Submit::Pays(pending) = first else {
+        panic!("{first:?}")
+    };
+    let q_alone = rig.events();
+    assert_eq!(q_alone.len(), 1, "{q_alone:?}");
+    let goes_on = rig.enter_as(task, 0, |q, cx| q.resume(cx, pending));
+    assert_eq!(goes_on, Submit::Done);
+    let merged = rig.enter_as(task, 0, |q, cx| q.submit(cx, bio(8)));
+    assert_eq!(merged, Submit::Done);
+    rig.enter_as(task, 0, |q, cx| q.finish_plug(cx, task));
+    rig.settle();
+    rig.complete_first();
+    rig.settle();
+    let events: Vec<String> = rig.events().into_iter().map(|(_, e)| e).collect();
+    assert_eq!(
+        events.join(", "),
+        "G 0+8, P, Q 8+8, M 8+8, U 1, I 0+16, D 0+16, C 0+16"
+    );
 }

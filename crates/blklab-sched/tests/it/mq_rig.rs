@@ -249,6 +249,7 @@ impl MqRig {
                 self.sleepers.push((task, pending));
                 false
             }
+            Submit::Pays(_) | Submit::Refused => unreachable!("nobody asked for it"),
         }
     }
 

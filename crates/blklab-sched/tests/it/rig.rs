@@ -281,6 +281,7 @@ impl Rig {
                 self.sleepers.push((task, pending));
                 false
             }
+            Submit::Pays(_) | Submit::Refused => unreachable!("nobody asked for it"),
         }
     }
 

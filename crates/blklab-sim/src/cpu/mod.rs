@@ -30,6 +30,11 @@ pub(crate) fn preempts_lazily(kernel: KernelVersion) -> bool {
     Features::of(kernel).lazy
 }
 
+/// Whether tasks share a processor by deadlines.
+pub(crate) fn goes_by_deadlines(kernel: KernelVersion) -> bool {
+    Features::of(kernel).deadlines
+}
+
 /// The fair scheduler of a release.
 #[derive(Debug)]
 enum Fair {

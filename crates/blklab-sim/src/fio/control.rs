@@ -101,7 +101,10 @@ pub(crate) async fn control(
                 flows.wake(&m);
             }
         }
-        let (start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
+        let (mut start, next_delay) = startable(&board.borrow(), &rules, begin, m.now());
+        if settings.looks.last_begins_first && !start.is_empty() {
+            start.rotate_right(1);
+        }
         let starts = !start.is_empty();
         for i in start {
             let Some(plan) = plans[i].take() else {
@@ -120,7 +123,9 @@ pub(crate) async fn control(
                 Some(time) => m.suspend_until(time).await,
                 None => m.suspend().await,
             }
-        } else if board.borrow().states.contains(&State::Waiting) {
+        } else if settings.looks.to_start > Span::ZERO
+            && board.borrow().states.contains(&State::Waiting)
+        {
             settings.looks.sleep_until_next_start(&m, starts).await;
         } else {
             settings.looks.sleep(&m, next).await;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! fio's I/O engines as system calls of a task.
 
+use super::uring::{self, UringWorkers, Work};
 use crate::Machine;
 use crate::aio::{Execute, GlibcAio, Params, Reap};
 use blklab_block::Queue;
@@ -55,11 +56,17 @@ pub(crate) struct CallSettings {
     pub(crate) sync_cost: Span,
     /// The job has memory for data: it reads or writes.
     pub(crate) has_buffers: bool,
+    /// What the kernel's io_uring does.
+    pub(crate) uring: uring::Features,
 }
 
 impl CallSettings {
     /// Those of a job.
-    pub(crate) fn new(settings: &JobSettings, sync_cost: Span) -> CallSettings {
+    pub(crate) fn new(
+        settings: &JobSettings,
+        sync_cost: Span,
+        uring: uring::Features,
+    ) -> CallSettings {
         // The flags of sync_file_range(2).
         let has = |bit: u32| settings.sync_file_range_flags & bit != 0;
         CallSettings {
@@ -70,6 +77,7 @@ impl CallSettings {
             },
             sync_cost,
             has_buffers: settings.rw.reads || settings.rw.writes,
+            uring,
         }
     }
 }
@@ -96,6 +104,8 @@ pub(crate) struct Engine {
     in_flight: u32,
     /// Threads of glibc or of io_uring.
     threads: Option<GlibcAio<Calls>>,
+    /// The kernel's workers, to which io_uring leaves what would sleep.
+    workers: Option<UringWorkers>,
     /// Records that the last commit submitted.
     pub(crate) submitted: Vec<u32>,
 }
@@ -149,8 +159,13 @@ impl Engine {
             };
             GlibcAio::new(m, execute, params, reap, m.current())
         });
+        let aio = cache.aio_setup();
+        let has_workers = kind == Kind::Uring && calls.uring.submits_without_sleep;
+        let workers = has_workers
+            .then(|| UringWorkers::new(m, cache, aio, depth, calls.sync_cost, calls.uring));
         Engine {
             kind,
+            workers,
             direct: direct && kind != Kind::Mmap,
             depth,
             calls,
@@ -160,7 +175,7 @@ impl Engine {
             sets_prio: false,
             m: m.clone(),
             cache: cache.clone(),
-            aio: cache.aio_setup(),
+            aio,
             held: Vec::with_capacity(depth as usize),
             done: VecDeque::with_capacity(depth as usize),
             in_flight: 0,
@@ -349,7 +364,9 @@ impl Engine {
         while let Some(sleeps) = next {
             match sleeps {
                 Sleeps::ForRequest(io) => {
-                    self.cache.aio_finish(io).await;
+                    if !self.cache.aio_finish(io).await {
+                        self.leave_to_worker(at - 1);
+                    }
                     self.submitted_one(at - 1, Ok(()));
                 }
                 Sleeps::InSteps(fd) => {
@@ -400,12 +417,31 @@ impl Engine {
             if !is_data {
                 return Some(Sleeps::InSteps(fd));
             }
-            let request = direct_request(&h.io, fd);
+            let request = DirectRequest {
+                nowait: self.workers.is_some(),
+                ..direct_request(&h.io, fd)
+            };
             match self.cache.aio_begin(self.aio, &request) {
                 Begun::Submitted => self.submitted_one(*at - 1, Ok(())),
+                Begun::Refused => {
+                    self.leave_to_worker(*at - 1);
+                    self.submitted_one(*at - 1, Ok(()));
+                }
                 Begun::Sleeps(io) => return Some(Sleeps::ForRequest(io)),
                 Begun::Not => return Some(Sleeps::InSteps(fd)),
             }
+        }
+    }
+
+    /// One of those held would have to sleep for a request: a worker submits it.
+    fn leave_to_worker(&self, at: usize) {
+        let h = &self.held[at];
+        if let (Some(workers), Some(fd)) = (&self.workers, h.fd) {
+            let own = h.io.priority.filter(|_| self.sets_prio);
+            workers.bring(Work {
+                request: direct_request(&h.io, fd),
+                prio: own.map(|(class, level)| io_prio(class, level)),
+            });
         }
     }
 
@@ -476,7 +512,10 @@ impl Engine {
             Kind::Aio | Kind::Uring if self.direct => {
                 let mut got = 0;
                 while !self.take_events(min, room, &mut got, out) {
-                    self.m.suspend().await;
+                    match &self.workers {
+                        Some(workers) => self.m.suspend_owner(workers.pool).await,
+                        None => self.m.suspend().await,
+                    }
                 }
                 self.in_flight -= got as u32;
             }
@@ -606,6 +645,7 @@ fn direct_request(io: &Io, fd: Fd) -> DirectRequest {
         offset: io.offset,
         bytes: io.length,
         user_data: u64::from(io.record),
+        nowait: false,
     }
 }
 

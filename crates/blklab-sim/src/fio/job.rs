@@ -12,6 +12,7 @@ use super::offload::{Pool, Setup, Work};
 use super::program;
 use super::recording::{Record, Recording, Slot, account, ddir};
 use super::start::StartCost;
+use super::uring;
 use crate::Machine;
 use blklab_fio::iolog::IologWriter;
 use blklab_fio::job::io_prio;
@@ -40,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) looks: Looks,
     /// Whether the kernel takes a priority for each asynchronous request.
     pub(crate) request_prio: bool,
+    /// What the kernel's io_uring does.
+    pub(crate) uring: uring::Features,
     /// Seed of the run; 0 for fio's own timing.
     pub(crate) seed: u64,
 }
@@ -97,7 +100,7 @@ pub(crate) async fn run_job(
             &job.ioengine,
             job.direct,
             depth,
-            CallSettings::new(job, settings.io_cost),
+            CallSettings::new(job, settings.io_cost, settings.uring),
             m,
             cache,
         ),
@@ -300,7 +303,7 @@ impl Runner<'_> {
         }
         let (m, cache) = (self.m.clone(), self.cache.clone());
         let (name, direct) = (job.ioengine.clone(), job.direct);
-        let calls = CallSettings::new(job, self.settings.io_cost);
+        let calls = CallSettings::new(job, self.settings.io_cost, self.settings.uring);
         let sets_prio = self.settings.request_prio;
         let setup = Setup {
             m: m.clone(),

@@ -28,6 +28,7 @@ pub(crate) mod request_prio;
 mod start;
 mod steady;
 mod trims;
+pub(crate) mod uring;
 
 use crate::build::{Parts, machine_with};
 use crate::device::build_device;
@@ -42,7 +43,7 @@ use blklab_pagecache::{Config, Features, PageCache};
 use blklab_sched::Schedulers;
 use blklab_target::{Failed, JobResult, Outcome, Sinks};
 use blklab_types::Error;
-use blklab_types::{IoPrio, PAGE_SECTORS, Time};
+use blklab_types::{IoPrio, PAGE_SECTORS, Span, Time};
 pub(crate) use refused::check_jobs;
 
 use call::CallCost;
@@ -240,8 +241,13 @@ impl Ready {
             looks: Looks {
                 each: e.look_cost(),
                 to_start: e.start_look_cost(),
+                last_begins_first: e.one_cpu()
+                    && e.start_look_cost() > Span::ZERO
+                    && e.job_setup() == Span::ZERO
+                    && crate::cpu::goes_by_deadlines(e.kernel),
             },
             request_prio: request_prio::Features::of(e.kernel).request_prio,
+            uring: uring::Features::of(e.kernel),
             seed: e.seed,
         };
         let body = control(m.clone(), cache, self.plans, results.clone(), settings);
@@ -251,6 +257,7 @@ impl Ready {
         // The machine holds the cache for its completions, and the cache the machine.
         m.on_bio_done(|_, _| {});
         m.on_counters(None);
+        m.forget_pools();
         let stopped = self.stop.load(Ordering::Relaxed);
         let end = m.now();
         let jobs: Vec<JobResult> = results

@@ -49,6 +49,10 @@ impl StartCost {
     /// The job prepares itself.
     pub(crate) async fn spend(self, m: &Machine, plan: &Plan) {
         let mut left = self.span(plan);
+        if left == Span::ZERO {
+            // In no time, but it sleeps until it is released.
+            m.get_going().await;
+        }
         let piece = PIECE.max(Span(left.ns() / PIECES));
         while left > Span::ZERO {
             let piece = left.min(piece);

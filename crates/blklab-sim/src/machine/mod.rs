@@ -3,7 +3,7 @@
 //! own: `executor` takes what is due from the agenda, `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
 //! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
-//! work, `scheduler_time` is what requests take of processors, `counters` says how full
+//! work, `workers` are pools of threads, `scheduler_time` is what requests take of processors, `counters` says how full
 //! pools and caches are, where somebody asks.
 
 mod counters;
@@ -15,11 +15,13 @@ mod scheduler_time;
 mod submit;
 mod tasks;
 mod work;
+mod workers;
 
 pub use kblockd::KBLOCKD_PID;
 pub use processors::{CpuCosts, CpuSharing};
 pub(crate) use scheduler_time::{RequestTimes, SchedulerTime};
 pub use submit::Unsubmitted;
+pub(crate) use workers::PoolId;
 
 use crate::cpu::Cpu;
 use crate::progress::Progress;
@@ -39,6 +41,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tasks::{Body, TaskState};
+use workers::WorkerPool;
 
 /// What a machine is made of.
 pub struct Config {
@@ -88,6 +91,7 @@ struct World {
     counters: Option<Counters>,
     tasks: TaskTable,
     states: Vec<TaskState>,
+    pools: Vec<WorkerPool>,
     running: Running,
     /// What the queues asked for, and how much of it has been carried out.
     effects: Vec<(QueueNo, Effect)>,
@@ -187,6 +191,7 @@ impl Machine {
             counters: counters.map(Counters::new),
             tasks: config.tasks,
             states: Vec::new(),
+            pools: Vec::new(),
             running: Running::INTERRUPT,
             effects: Vec::new(),
             next_effect: 0,
@@ -239,6 +244,11 @@ impl Machine {
     /// The present.
     pub fn now(&self) -> Time {
         self.inner.world.borrow().agenda.now()
+    }
+
+    /// Processors.
+    pub(crate) fn nr_processors(&self) -> u32 {
+        self.inner.world.borrow().nr_processors as u32
     }
 
     /// Whether there is an array in front of the disks.

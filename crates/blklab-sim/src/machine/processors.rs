@@ -203,6 +203,13 @@ impl Machine {
         self.compute(self.inner.cpu.costs().switch).await;
     }
 
+    /// The running task has just been created: it takes its time to get going.
+    pub(crate) async fn get_going(&self) {
+        if self.shares_cpu() {
+            self.compute(self.inner.cpu.costs().switch).await;
+        }
+    }
+
     /// Computes for a span, as a task that slept until just now. On a machine
     /// with one processor the process scheduler favours such a task: kblockd,
     /// which has slept too, does not preempt it (2.6.23 and later,

@@ -13,8 +13,12 @@ pub enum Unsubmitted {
     ToArray,
     /// No request is free.
     WithoutRequest,
+    /// It has a request, for which the task has the processor before it goes on.
+    WithRequest,
     /// The queue has the bio, and the task owes processor time.
     Unpaid,
+    /// The task would have to sleep, and does not: nobody has the bio.
+    Refused,
     /// Nobody has the bio: first the task has the processor for so long, for its
     /// requests before.
     InDebt(Span),
@@ -63,7 +67,7 @@ impl Machine {
     /// Submits a bio as far as that needs no sleep.
     #[inline(always)]
     pub(crate) fn begin_bio(&self, mut bio: Bio) -> Option<Unsubmitted> {
-        let mut sleeps = false;
+        let mut left = None;
         {
             let w = &mut *self.inner.world.borrow_mut();
             if let Some(task) = w.running.task {
@@ -84,18 +88,21 @@ impl Machine {
                     w.leave_unsubmitted(Pending { bio, queued });
                     return Some(Unsubmitted::ToArray);
                 }
-            } else if let Submit::Sleeps(pending) =
-                w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio))
-            {
-                w.leave_unsubmitted(pending);
-                sleeps = true;
+            } else {
+                let (pending, what) = match w.enter(QueueNo::FIRST, |q, cx| q.submit(cx, bio)) {
+                    Submit::Done => (None, None),
+                    Submit::Sleeps(pending) => (Some(pending), Some(Unsubmitted::WithoutRequest)),
+                    Submit::Pays(pending) => (Some(pending), Some(Unsubmitted::WithRequest)),
+                    Submit::Refused => (None, Some(Unsubmitted::Refused)),
+                };
+                if let Some(pending) = pending {
+                    w.leave_unsubmitted(pending);
+                }
+                left = what;
             }
         }
         self.route();
-        if sleeps {
-            return Some(Unsubmitted::WithoutRequest);
-        }
-        self.shares_cpu().then_some(Unsubmitted::Unpaid)
+        left.or_else(|| self.shares_cpu().then_some(Unsubmitted::Unpaid))
     }
 
     /// Submits the rest; sleeps while no request is free.
@@ -106,11 +113,16 @@ impl Machine {
         match rest {
             Unsubmitted::ToArray => self.submit_to_array(self.take_unsubmitted().bio).await,
             Unsubmitted::WithoutRequest => {
-                self.finish_submission(QueueNo::FIRST, self.take_unsubmitted())
-                    .await;
+                let left = Submit::Sleeps(self.take_unsubmitted());
+                self.finish_submission(QueueNo::FIRST, left).await;
+            }
+            Unsubmitted::WithRequest => {
+                let left = Submit::Pays(self.take_unsubmitted());
+                self.finish_submission(QueueNo::FIRST, left).await;
             }
             Unsubmitted::Unpaid => {}
             Unsubmitted::InDebt(_) => unreachable!("the debt is paid"),
+            Unsubmitted::Refused => unreachable!("who does not sleep does not wait"),
         }
         if self.shares_cpu() {
             self.pay().await;
@@ -119,8 +131,8 @@ impl Machine {
 
     /// The running thread of a mirror submits what it has taken, until a queue asks for
     /// something, or has no request: which, and for what the thread has to sleep there.
-    pub(crate) fn submit_writes(&self, thread: TaskId) -> Option<(QueueNo, Pending)> {
-        let mut sleeps = None;
+    pub(crate) fn submit_writes(&self, thread: TaskId) -> Option<(QueueNo, Submit)> {
+        let mut left = None;
         {
             let w = &mut *self.inner.world.borrow_mut();
             while !w.has_left_something() && w.states[thread.idx()].debt == Span::ZERO {
@@ -130,14 +142,14 @@ impl Machine {
                 };
                 let no = QueueNo(part.member);
                 let state = w.enter(no, |q, cx| q.submit_from(cx, part.bio, None));
-                if let Submit::Sleeps(pending) = state {
-                    sleeps = Some((no, pending));
+                if state != Submit::Done {
+                    left = Some((no, state));
                     break;
                 }
             }
         }
         self.route();
-        sleeps
+        left
     }
 
     fn take_unsubmitted(&self) -> Pending {
@@ -147,17 +159,28 @@ impl Machine {
         left.expect("the submission left its bio")
     }
 
-    /// Sleeps while no request is free for a bio that a queue was given.
-    pub(crate) async fn finish_submission(&self, no: QueueNo, mut pending: Pending) {
+    /// Goes on with a bio that a queue was given: sleeps while no request is free for it,
+    /// and has the processor for one that it has.
+    pub(crate) async fn finish_submission(&self, no: QueueNo, mut left: Submit) {
         let task = self.current();
         loop {
-            while !self.is_granted(task) {
-                self.suspend().await;
-            }
-            match self.with_queue(no, |q, cx| q.resume(cx, pending)) {
+            let pending = match left {
                 Submit::Done => return,
-                Submit::Sleeps(again) => pending = again,
-            }
+                Submit::Sleeps(pending) => {
+                    self.worker_sleeps();
+                    while !self.is_granted(task) {
+                        self.suspend().await;
+                    }
+                    self.worker_runs();
+                    pending
+                }
+                Submit::Pays(pending) => {
+                    self.pay_debt().await;
+                    pending
+                }
+                Submit::Refused => unreachable!("who goes on may sleep"),
+            };
+            left = self.with_queue(no, |q, cx| q.resume(cx, pending));
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks: coroutines that sleep where the kernel's tasks sleep.
 
+use super::workers::PoolId;
 use super::{Machine, World};
 use blklab_block::{Pending, TaskTable};
 use blklab_types::{IoPrio, Pid, Span, TaskId, Time};
@@ -32,6 +33,8 @@ pub(super) struct TaskState {
     pub(super) unsubmitted: Option<Pending>,
     /// The priority of the request that it hands over, if it has one of its own.
     pub(super) request_prio: Option<IoPrio>,
+    /// The pool that it works for.
+    pub(super) pool: Option<PoolId>,
 }
 
 impl World {
@@ -105,6 +108,16 @@ impl Machine {
         own.policy = parent.policy;
         own.group = parent.group;
         task
+    }
+
+    /// A thread has the io context of its process (`CLONE_IO`).
+    pub(crate) fn share_io_context(&self, thread: TaskId, of: TaskId) {
+        self.inner.world.borrow_mut().tasks.get_mut(thread).shares = Some(of);
+    }
+
+    /// The pid of a task.
+    pub(crate) fn pid_of(&self, task: TaskId) -> Pid {
+        self.inner.world.borrow().tasks.get(task).pid
     }
 
     /// Sets a task's nice value, -20 to 19.

@@ -5,6 +5,7 @@ use crate::rig::{Ran, experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_fiostat::Ddir;
 use blklab_sim::catalogue;
+use blklab_trace::Action;
 
 /// Linux 6.1 with one processor and a null_blk of 500 us.
 fn one_processor(scheduler: &str, settings: &[(&str, &str)], memory_backed: bool) -> Experiment {
@@ -222,4 +223,23 @@ fn what_the_device_ends_is_known_an_interrupt_later() {
     let settings = [("interrupt_latency_ns", "5000")];
     let r = run(&one_processor("none", &settings, false), READ);
     assert_eq!(clat(&r), (507_000, 507_000));
+}
+
+/// The time of a request is its submitter's, before the request goes on: both of a plug
+/// are handed over when there are two.
+#[test]
+fn a_request_is_paid_for_before_it_goes_on() {
+    let settings = [("request_cost_ns", "1000"), ("sched_cost_ns", "400")];
+    let job = "[a]\nioengine=libaio\niodepth=4\niodepth_batch=4\ndirect=1\nrw=randread\n\
+               filename=/dev/sda\nsize=1m\nnumber_ios=4\n";
+    let r = run(&one_processor("mq-deadline", &settings, false), job);
+    let times = |action| {
+        let all = r.events.iter().filter(move |e| e.action == action);
+        all.map(|e| e.time.ns()).collect::<Vec<u64>>()
+    };
+    let (queued, got) = (times(Action::Queue), times(Action::GetRequest));
+    let first = queued[0];
+    assert_eq!(queued, [0, 1, 2, 3].map(|i| first + 1400 * i));
+    assert_eq!(got, [1, 2, 3, 4].map(|i| first + 1400 * i));
+    assert!(times(Action::Issue).iter().all(|t| *t >= got[3]));
 }

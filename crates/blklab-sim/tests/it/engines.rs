@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each engine makes of a job.
 
-use crate::rig::{experiment, parallel, run, try_run};
+use crate::rig::{Ran, experiment, parallel, run, try_run};
 use blklab_fiostat::Ddir;
 use blklab_trace::Action;
 
@@ -209,4 +209,63 @@ fn a_partition_shows_in_the_trace() {
     assert_eq!((remap.from_dev.minor, remap.dev.minor), (1, 0));
     assert_eq!(r.events[1].action, Action::Queue);
     assert_eq!(r.events[1].sector, 4095);
+}
+
+/// What io_uring would have to sleep for, four workers at most submit, in its order, and the
+/// job goes on meanwhile; libaio sleeps itself.
+#[test]
+fn workers_submit_for_io_uring_what_would_sleep() {
+    let mut e = parallel(experiment());
+    e.kernel = "6.12".parse().unwrap();
+    e.scheduler = "none".to_owned();
+    e.queue.queue_depth = Some(2);
+    e.set("cpus", "1", &blklab_sim::catalogue()).unwrap();
+    let run_with = |engine: &str| {
+        let job = format!(
+            "[a]\nioengine={engine}\niodepth=16\ndirect=1\nrw=randread\nfilename=/dev/sda\n\
+             size=4m\nnumber_ios=64\n"
+        );
+        run(&e, &job)
+    };
+    let [aio, uring] = ["libaio", "io_uring"].map(run_with);
+    let refused = |r: &Ran| {
+        let all = r
+            .events
+            .iter()
+            .filter(|e| e.action == Action::Complete && e.error == 11);
+        all.count()
+    };
+    assert_eq!(refused(&aio), 0);
+    assert!(refused(&uring) > 40, "{}", refused(&uring));
+    let mut submitters: Vec<u32> = uring
+        .events
+        .iter()
+        .filter(|e| e.action == Action::GetRequest)
+        .map(|e| e.pid)
+        .collect();
+    submitters.sort_unstable();
+    submitters.dedup();
+    assert!((3..=5).contains(&submitters.len()), "{submitters:?}");
+    let orders = [&aio, &uring].map(|r| r.spans(Action::Issue));
+    assert_eq!(orders[1].len(), 64);
+    let mut sorted = orders.clone();
+    sorted.iter_mut().for_each(|o| o.sort_unstable());
+    assert_eq!(sorted[0], sorted[1]);
+}
+
+/// A request of more than the device takes is split by a worker.
+#[test]
+fn a_worker_submits_for_io_uring_what_is_split() {
+    let mut e = parallel(experiment());
+    e.kernel = "6.12".parse().unwrap();
+    e.scheduler = "none".to_owned();
+    e.set("max_sectors_kb", "16", &blklab_sim::catalogue())
+        .unwrap();
+    let job = "[a]\nioengine=io_uring\niodepth=2\ndirect=1\nrw=read\nfilename=/dev/sda\n\
+               bs=64k\nsize=4m\nnumber_ios=4\n";
+    let r = run(&e, job);
+    let refused = r.events.iter().filter(|e| e.error == 11);
+    assert_eq!(refused.count(), 4);
+    assert_eq!(r.spans(Action::Issue).len(), 16);
+    assert_eq!(r.job("a").stat.dir(Ddir::Read).total_ios, 4);
 }
