@@ -2,7 +2,6 @@
 //! Facts about Linux by version, as data: releases, tunables and patches.
 
 mod change;
-mod distribution;
 mod error;
 mod features;
 mod known;
@@ -15,10 +14,12 @@ mod version;
 
 pub use blklab_types::Unit;
 pub use change::{Change, check_changes};
-pub use distribution::{Basis, DISTRIBUTIONS, Distribution, Fact, Level, Part, Schedulers};
 pub use known::Knowledge;
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use preset::{PRESETS, Preset};
 pub use scheduler::{CHANGES as DEFAULT_SCHEDULER_CHANGES, default_scheduler};
 pub use tunable::{Tunable, TunableError, Tunables, existence, is_file_of_queue, tunables_of};
-pub use version::{KernelVersion, VersionError, releases, single_queue_releases};
+pub use version::{
+    Basis, DISTRIBUTIONS, Distribution, Fact, KernelVersion, Level, Part, Schedulers, VersionError,
+    releases, single_queue_releases,
+};

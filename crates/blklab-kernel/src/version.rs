@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel releases.
 
-use crate::distribution::{self, DISTRIBUTIONS, Distribution, Part};
+mod distribution;
+
+pub use distribution::{Basis, DISTRIBUTIONS, Distribution, Fact, Level, Part, Schedulers};
+
 use crate::name::{Name, split};
 use blklab_types::{Hz, nearest_name, shown};
 use std::cmp::Ordering;
@@ -127,7 +130,7 @@ impl KernelVersion {
         } else {
             Name::new(text)?
         };
-        let distribution = distribution::of_suffix(named, suffix);
+        let distribution = Distribution::of_suffix(named, suffix);
         let rules = distribution.map_or(named, |d| d.rules_of_build(named, suffix));
         let is_known = !rules.series().is_from(KernelVersion::after_newest());
         let rules = if is_known {

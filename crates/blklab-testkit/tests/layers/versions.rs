@@ -5,17 +5,13 @@
 use std::path::Path;
 
 /// What may: the type itself, and what looks up rows.
-const MAY: [(&str, &str); 17] = [
+const MAY: [(&str, &str); 16] = [
     ("blklab-kernel/src/version.rs", "the type"),
     ("blklab-kernel/src/change.rs", "proves tables"),
     ("blklab-kernel/src/known.rs", "says how rules are known"),
     (
-        "blklab-kernel/src/distribution/mod.rs",
+        "blklab-kernel/src/version/distribution/mod.rs",
         "finds the rules of a build",
-    ),
-    (
-        "blklab-kernel/src/distribution/uname.rs",
-        "tells distributions by their names",
     ),
     ("blklab-kernel/src/features.rs", "makes tables"),
     ("blklab-kernel/src/patch.rs", "looks up patches"),

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Distributions told by what `uname -r` prints.
 
-use super::{DISTRIBUTIONS, Distribution};
-use crate::KernelVersion;
-
 /// Machines that Debian builds kernels for: the last word of their names.
 const MACHINES_OF_DEBIAN: &[&str] = &[
     "amd64",
@@ -35,7 +32,7 @@ pub(super) enum Uname {
 }
 
 impl Uname {
-    fn fits(self, suffix: &str) -> bool {
+    pub(super) fn fits(self, suffix: &str) -> bool {
         let last = suffix.rsplit('-').next().unwrap_or_default();
         match self {
             Uname::Word(word) => suffix.split(['.', '-', '+']).any(|part| {
@@ -50,12 +47,6 @@ impl Uname {
             }
         }
     }
-}
-
-/// The distribution whose kernel has these numbers and, behind them, this in its name.
-pub(crate) fn of_suffix(kernel: KernelVersion, suffix: &str) -> Option<&'static Distribution> {
-    let is_it = |d: &&Distribution| d.release == kernel.series() && d.uname.fits(suffix);
-    DISTRIBUTIONS.iter().find(is_it)
 }
 
 /// The number behind the first hyphen, by which builds are counted.

@@ -8,7 +8,6 @@ mod uname;
 
 pub use levels::Level;
 pub use rows::DISTRIBUTIONS;
-pub(crate) use uname::of_suffix;
 
 use crate::KernelVersion;
 use levels::level_of;
@@ -150,6 +149,12 @@ impl Distribution {
         let plain = |name: &str| name.to_ascii_lowercase().replace('-', "");
         let wanted = plain(name);
         let is_it = |d: &&Distribution| d.names().any(|own| plain(own) == wanted);
+        DISTRIBUTIONS.iter().find(is_it)
+    }
+
+    /// The distribution whose kernel has these numbers and, behind them, this in its name.
+    pub(crate) fn of_suffix(kernel: KernelVersion, suffix: &str) -> Option<&'static Distribution> {
+        let is_it = |d: &&Distribution| d.release == kernel.series() && d.uname.fits(suffix);
         DISTRIBUTIONS.iter().find(is_it)
     }
 
