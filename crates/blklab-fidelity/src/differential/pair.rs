@@ -199,12 +199,12 @@ impl Pair {
         let mut sides = self.sides(e);
         let models = sides[1].kernel.to_string();
         let mut outputs: Vec<RunOutput> = Vec::with_capacity(2);
-        for i in 0..2 {
+        for side in &mut sides {
             let starts = outputs.first().and_then(starts::of);
-            if let Some(given) = starts.and_then(|starts| starts::given(&sides[i], &starts)) {
-                sides[i] = given;
+            if let Some(given) = starts.and_then(|starts| starts::given(side, &starts)) {
+                *side = given;
             }
-            let plan = self.planner.plan(&sides[i])?;
+            let plan = self.planner.plan(side)?;
             let options = RunOptions {
                 stop: Arc::clone(&self.stop),
                 kept_events_max: usize::MAX,
