@@ -97,13 +97,11 @@ fn an_array_and_device_mapper_lie_on_an_images_own_disks() {
         return;
     };
     assert_eq!(devices.len(), 5);
-    for device in &devices {
-        assert!(
-            counts.queued.contains_key(device),
-            "{device:?}: {:?}",
-            counts.queued
-        );
-    }
+    let is_used = |device: &Dev| counts.queued.contains_key(device);
+    let (layers, members) = devices.split_at(3);
+    assert!(layers.iter().all(is_used), "{:?}", counts.queued);
+    // One half of the mirror may serve all reads.
+    assert!(members.iter().any(is_used), "{:?}", counts.queued);
 }
 
 #[test]
