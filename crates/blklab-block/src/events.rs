@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What both block paths write to the trace and the truth stream.
 
-use crate::submit::EAGAIN;
 use crate::{Cx, Request, RqId};
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Bio, BioFlags, Dev, Op, SECTOR_BYTES, Time};
+
+/// "Try again": the error of bios whose submitter does not sleep.
+const EAGAIN: u16 = 11;
 
 /// Emits a bio event and its truth record.
 pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, bio: &Bio) {

@@ -18,9 +18,6 @@ pub struct Pending {
     pub queued: Time,
 }
 
-/// "Try again": the error of bios whose submitter does not sleep.
-pub(crate) const EAGAIN: u16 = 11;
-
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submit {

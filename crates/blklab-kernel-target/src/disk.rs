@@ -71,6 +71,8 @@ pub struct Disk {
     is_timed: bool,
     /// When the model's clock begins: a little before its first command.
     origin: Option<Time>,
+    /// How long before.
+    before_first: Span,
     /// What a write to a place of its own says, and what was said last.
     marks: Option<Marks>,
     /// Wake-ups that the model asked for: time, order, token.
@@ -129,6 +131,13 @@ impl Disk {
         self
     }
 
+    /// The disk, whose model has run for so much longer when its first command comes.
+    #[must_use]
+    pub fn late(mut self, by: Span) -> Disk {
+        self.before_first = FIRST_COMMAND + by;
+        self
+    }
+
     /// The disk, whose last pages take marks.
     pub(crate) fn marked(mut self) -> Disk {
         self.marks = Some(Marks::default());
@@ -177,6 +186,7 @@ impl Disk {
             description,
             is_timed: true,
             origin: None,
+            before_first: FIRST_COMMAND,
             marks: None,
             wakes: BinaryHeap::new(),
             wakes_asked: 0,
@@ -269,7 +279,7 @@ impl Disk {
             self.end(now, r, Status::Ok);
             return Ok(());
         }
-        let first = Time(now.0.saturating_sub(FIRST_COMMAND.ns()));
+        let first = Time(now.0.saturating_sub(self.before_first.ns()));
         self.origin.get_or_insert(first);
         let id = self.in_flight.insert(Some(r));
         let command = Command { id, ..command };

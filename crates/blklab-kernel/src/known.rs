@@ -81,7 +81,7 @@ const KNOWN: &[(&str, Knowledge)] = &[
 
 impl Knowledge {
     /// How the rules of a release are known: those of its series.
-    pub fn of(release: KernelVersion) -> Knowledge {
+    pub fn of_release(release: KernelVersion) -> Knowledge {
         let series = release.series();
         let known = || {
             KNOWN
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn every_release_says_how_it_is_known() {
         assert!(KNOWN.is_sorted_by_key(|(text, _)| KernelVersion::row(text)));
-        let word = |text: &str| Knowledge::of(KernelVersion::row(text)).word();
+        let word = |text: &str| Knowledge::of_release(KernelVersion::row(text)).word();
         for (text, expected) in [
             ("2.6.28", "measured"),
             ("2.6.32", "from source"),
@@ -125,7 +125,7 @@ mod tests {
         ] {
             assert_eq!(word(text), expected, "{text}");
         }
-        let between = Knowledge::of(KernelVersion::row("6.5")).to_string();
+        let between = Knowledge::of_release(KernelVersion::row("6.5")).to_string();
         assert!(
             between.contains("as 6.1 with changes on the way to 6.12"),
             "{between}"

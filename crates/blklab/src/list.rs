@@ -223,7 +223,7 @@ pub fn devices() -> Vec<Entry> {
 /// shows how it is known, and a release what changed since the preset before it.
 pub fn kernels(of: Schedulers) -> Vec<Entry> {
     let presets = PRESETS.iter().map(|p| {
-        let known = Knowledge::of(p.version);
+        let known = Knowledge::of_release(p.version);
         release(of, p.version, format!("{} ({})", p.summary, known.word()))
     });
     presets.chain(distributions::all()).collect()
@@ -236,7 +236,7 @@ pub fn kernel(of: Schedulers, kernel: KernelVersion) -> Entry {
     }
     let release_of = kernel.release();
     let preset = PRESETS.iter().find(|p| p.version == release_of);
-    let known = Knowledge::of(release_of);
+    let known = Knowledge::of_release(release_of);
     let summary = match preset {
         Some(p) => format!("{} ({})", p.summary, known.word()),
         None => format!("mainline {release_of} ({})", known.word()),
@@ -261,7 +261,7 @@ fn release(of: Schedulers, version: KernelVersion, summary: String) -> Entry {
         (one, several) => format!("{one}; {several} with several hardware queues"),
     };
     let mut details = vec![
-        ("known".into(), Knowledge::of(version).to_string()),
+        ("known".into(), Knowledge::of_release(version).to_string()),
         (
             "schedulers".into(),
             format!("{} (default {default})", names.join(", ")),

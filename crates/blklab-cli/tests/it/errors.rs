@@ -703,7 +703,10 @@ fn a_reader_that_goes_away_is_no_error() {
 fn device_mapper_that_cannot_be() {
     let f = Folder::new();
     let cases: &[(&str, &[&str])] = &[
-        ("crypt", &["--dm", "not modelled; the target kernel has it"]),
+        (
+            "crypt",
+            &["--dm", "are modelled; the target kernel has them"],
+        ),
         ("cript", &["--dm", "did you mean 'crypt'?"]),
         (
             "delay,read=5",

@@ -63,9 +63,9 @@ fn what_is_not_there_is_said_with_what_brings_it() {
                 "--target",
                 "kernel",
                 "--set",
-                "page_cost_ns=7",
+                "reap_cost_ns=7",
             ],
-            "the target kernel does not take page_cost_ns yet",
+            "the target kernel does not take reap_cost_ns yet",
         ),
     ];
     all_refused(&f, cases);

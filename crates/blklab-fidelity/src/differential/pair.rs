@@ -204,7 +204,7 @@ impl Pair {
         let models = sides[1].kernel.to_string();
         let mut outputs: Vec<RunOutput> = Vec::with_capacity(2);
         for side in &mut sides {
-            let starts = outputs.first().and_then(starts::of);
+            let starts = outputs.first().and_then(starts::start_times);
             if let Some(given) = starts.and_then(|starts| starts::given(side, &starts)) {
                 *side = given;
             }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 /// The first bio of each job, from the first of all, in the order of the jobs; none if that
 /// cannot be told.
-pub(super) fn of(output: &RunOutput) -> Option<Vec<Span>> {
+pub(super) fn start_times(output: &RunOutput) -> Option<Vec<Span>> {
     let delays = output.jobs.iter().map(|j| j.job.start_delay_us);
     if !delays.is_sorted() {
         // The order of the processes is not that of the jobs.

@@ -12,8 +12,8 @@
 
 use super::command::{Step, Watch};
 use super::modules::{MODULES, Modules};
+use super::own_module;
 use super::recipe::{self, unwritten};
-use super::simdisk;
 use crate::failed::failed;
 use blklab_types::{Error, ErrorKind, no_such};
 use serde::{Deserialize, Serialize};
@@ -132,8 +132,8 @@ impl Built {
     /// If the lists of them cannot be read.
     pub(crate) fn modules(&self) -> Result<Modules, Error> {
         let mut modules = Modules::read(&self.folder)?;
-        if let Some(file) = simdisk::built(&self.folder) {
-            modules.add(simdisk::NAME, file);
+        if let Some(file) = own_module::built(&self.folder) {
+            modules.add(own_module::NAME, file);
         }
         Ok(modules)
     }
@@ -145,7 +145,7 @@ impl Built {
 
     /// Whether our own module was built for it.
     pub(crate) fn has_simdisk(&self) -> bool {
-        simdisk::built(&self.folder).is_some()
+        own_module::built(&self.folder).is_some()
     }
 
     /// The shell and tools of the machine that it runs.

@@ -9,8 +9,8 @@
 use super::apt::{Apt, IMAGE as IMAGE_PACKAGE, Package};
 use super::cache::{Built, Cache, Engine, unremoved};
 use super::command::{Step, Watch, output, run};
-use super::key::Key;
 use super::make::{Site, extract};
+use super::own_module::{NAME, SOURCE, built, file_name};
 use super::recipe::{unread, unwritten};
 use super::tools::{self, TO_FETCH};
 use crate::failed::failed;
@@ -18,12 +18,6 @@ use blklab_types::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The module's source.
-const SOURCE: &str = include_str!("../../module/simdisk.c");
-/// Its name.
-pub(crate) const NAME: &str = "simdisk";
-/// What its files in a folder of an image begin with.
-const PREFIX: &str = "simdisk-";
 /// Programs that build it.
 const TO_BUILD: &[(&str, &str)] = &[("gcc", "gcc"), ("ld", "binutils"), ("make", "make")];
 /// Libraries that the tools of a kernel's build need: each by the names that it has had.
@@ -56,18 +50,6 @@ const WITHOUT: [&str; 2] = [
     "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=",
     "CONFIG_DEBUG_INFO_BTF_MODULES=",
 ];
-
-/// The name of the module's file, which changes with its source.
-fn file_name() -> String {
-    let mut key = Key::default();
-    key.add(SOURCE.as_bytes());
-    format!("{PREFIX}{key}.ko")
-}
-
-/// The module of an image, if it was built.
-pub(super) fn built(image: &Path) -> Option<PathBuf> {
-    Some(image.join(file_name())).filter(|path| path.exists())
-}
 
 /// Builds the module for an image, unless it is there.
 ///

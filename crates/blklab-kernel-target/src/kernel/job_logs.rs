@@ -135,11 +135,11 @@ impl Logs {
     /// ones. Sections without a job have none.
     pub(super) fn lines<'a>(&'a self, names: &[&str]) -> Vec<&'a [String]> {
         let mut own = self.sections.iter().peekable();
-        let of = |name: &&str| match own.next_if(|section| section.name == **name) {
+        let lines_of = |name: &&str| match own.next_if(|section| section.name == **name) {
             Some(section) => &section.lines[..],
             None => &[],
         };
-        names.iter().map(of).collect()
+        names.iter().map(lines_of).collect()
     }
 
     /// Files that go into the machine.

@@ -11,6 +11,7 @@ mod image;
 mod job_logs;
 mod job_text;
 mod kind;
+mod late;
 mod layer;
 mod load;
 mod loops;

@@ -37,10 +37,6 @@ impl Refusal {
 /// The first thing that is refused.
 pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result<(), Error> {
     let not_yet = |what: &str, key: &str| Refusal(kind).not_yet(what, key);
-    match kind.engine {
-        Engine::Uml => drop(super::source::wanted(e)?),
-        Engine::Qemu => super::image::check_name(e)?,
-    }
     match &e.workload {
         Workload::Fio { .. } => {}
         Workload::Processes(processes) => replayed::check(processes)?,
@@ -52,6 +48,10 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
             }
         }
         Workload::Trace(spec) => replayed::check_timing(spec.timing)?,
+    }
+    match kind.engine {
+        Engine::Uml => drop(super::source::wanted(e)?),
+        Engine::Qemu => super::image::check_name(e)?,
     }
     check_has_files(e)?;
     if kind.engine == Engine::Qemu {

@@ -6,6 +6,7 @@ use super::filesystem::MOUNTED_AT;
 use super::groups;
 use super::job_logs::REPLAYED;
 use super::kind::KVM;
+use super::late::lateness;
 use super::parts::Parts;
 use super::place::Place;
 use super::prepare;
@@ -126,6 +127,10 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
             arguments.push(format!("processor_cost.{}={ns}", price.parameter));
         }
     }
+    if e.seed > 0 {
+        // A kernel stirs its command line into its random numbers.
+        arguments.push(format!("blklab.seed={}", e.seed));
+    }
     arguments.extend(groups::argument(e));
     arguments
 }
@@ -188,7 +193,14 @@ fn settings_of(disk: &Bottom, catalogue: &Catalogue) -> Result<Vec<(String, Stri
         }
         Some((file, text))
     }));
+    all.sort_by_key(|(file, _)| follows_depth(file));
     Ok(all)
+}
+
+/// Whether a file's value is one that the kernel sets anew when `nr_requests` is written, as
+/// `async_depth` is: what is set of it counts as written last.
+fn follows_depth(file: &str) -> bool {
+    file.contains("/iosched/") || file.ends_with("/async_depth")
 }
 
 /// Everything that the machine does. `made` makes the disk, where the kernel does that.
@@ -258,12 +270,17 @@ pub(super) fn script(
         Place::Parts(_) => "/work",
         Place::Volume(..) => MOUNTED_AT,
     };
+    let late = match lateness(e) {
+        Span::ZERO => String::new(),
+        by => format!("sleep 0.{:09}\n", by.ns()),
+    };
     let _ = writeln!(
         s,
         "blktrace{} -b 1024 -n 16 > blktrace.log 2>&1 &\n\
          BLKTRACE=$!\n\
          sleep 1\n\
          begin\n\
+         {late}\
          cd {folder}\n\
          fio --output-format=json+ --output=/work/fio.json /work/job.fio &\n\
          FIO=$!\n\
@@ -307,4 +324,21 @@ fn link(s: &mut String, name: &str, device: &str) {
         let _ = writeln!(s, "mkdir -p '{folder}'");
     }
     let _ = writeln!(s, "ln -s {device} '{name}'");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::follows_depth;
+
+    #[test]
+    fn what_nr_requests_sets_anew_is_written_behind_it() {
+        let mut files = [
+            "/sys/block/vda/queue/iosched/async_depth",
+            "/sys/block/vda/queue/async_depth",
+            "/sys/block/vda/queue/scheduler",
+            "/sys/block/vda/queue/nr_requests",
+        ];
+        files.sort_by_key(|file| follows_depth(file));
+        assert!(files[0].ends_with("scheduler") && files[1].ends_with("nr_requests"));
+    }
 }

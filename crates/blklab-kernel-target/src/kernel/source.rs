@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use blklab_experiment::Workload;
 
-    fn of(kernel: &str) -> Result<Source, Error> {
+    fn source_of(kernel: &str) -> Result<Source, Error> {
         let mut e = Experiment::new("x", Workload::Processes(Vec::new()));
         e.kernel = kernel.parse().expect(kernel);
         wanted(&e)
@@ -150,14 +150,14 @@ mod tests {
             ("7.4", "7.4"),
         ] {
             let source = Source::Release(series.to_owned());
-            assert_eq!(of(kernel).expect(kernel), source, "{kernel}");
+            assert_eq!(source_of(kernel).expect(kernel), source, "{kernel}");
         }
         for (kernel, name) in [
             ("rhel8", "rhel8"),
             ("5.14.0-427.13.1.el9_4.x86_64", "rhel9"),
             ("ubuntu-24.04", "ubuntu-24.04"),
         ] {
-            let error = of(kernel).expect_err(kernel).to_string();
+            let error = source_of(kernel).expect_err(kernel).to_string();
             let says = format!("{kernel} is built from a source of {name} that is not had");
             assert!(error.contains(&says), "{error}");
         }
@@ -165,13 +165,13 @@ mod tests {
 
     #[test]
     fn a_kernel_called_after_a_distribution_says_what_it_is() {
-        let of = |name: &str| note(name.parse().expect(name));
-        let text = of("debian-12").expect("a note");
+        let note_of = |name: &str| note(name.parse().expect(name));
+        let text = note_of("debian-12").expect("a note");
         assert!(
             text.contains("the source that Debian has of 6.1, built here"),
             "{text}"
         );
-        assert_eq!(of("6.1"), None);
+        assert_eq!(note_of("6.1"), None);
     }
 
     #[test]

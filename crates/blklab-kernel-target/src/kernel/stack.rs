@@ -3,6 +3,7 @@
 
 use super::drivers::{Driver, Wanted};
 use super::filesystem::Volume;
+use super::late::lateness;
 use super::layer::{BlockDevice, Layer};
 use super::{array, dm, loops};
 use crate::disk::{Disk, ENDLESS_SECTORS};
@@ -76,7 +77,8 @@ impl Bottom {
             max_segments: Some(facts.max_segments),
             ..limits.map_err(blklab_sim::device_refused)?
         };
-        let disk = Disk::modelled(&e.device.name, model, &limits).prepared();
+        let disk = Disk::modelled(&e.device.name, model, &limits);
+        let disk = disk.prepared().late(lateness(e));
         match self.kept_from {
             Some(sector) => disk.keeping(sector),
             None => Ok(disk),

@@ -171,18 +171,18 @@ fn explicit_processes_submit_what_they_say_when_they_say_it() {
     let (outcome, seen) = run(&e).expect("it runs");
     assert!(outcome.jobs.is_empty());
     assert_eq!(seen.names.get(&4100).map(String::as_str), Some("reader"));
-    let of = |pid: Pid| seen.bios.iter().filter(move |bio| bio.1 == pid);
-    let sectors: Vec<u64> = of(4100).map(|bio| bio.2).collect();
+    let bios_of = |pid: Pid| seen.bios.iter().filter(move |bio| bio.1 == pid);
+    let sectors: Vec<u64> = bios_of(4100).map(|bio| bio.2).collect();
     let expected: Vec<u64> = (0..20).map(|i| 4096 + i * 8).collect();
     assert_eq!(sectors, expected);
-    let timed: Vec<(u64, u32)> = of(4200).map(|bio| (bio.2, bio.3)).collect();
+    let timed: Vec<(u64, u32)> = bios_of(4200).map(|bio| (bio.2, bio.3)).collect();
     assert_eq!(timed, [(0, 8), (64, 16)]);
-    let times: Vec<u64> = of(4200).map(|bio| bio.0).collect();
+    let times: Vec<u64> = bios_of(4200).map(|bio| bio.0).collect();
     assert!(
         (times[1] - times[0]).abs_diff(8_000_000) < 200_000,
         "{times:?}"
     );
-    let start = of(4100).next().expect("a bio").0;
+    let start = bios_of(4100).next().expect("a bio").0;
     assert!(start.abs_diff(times[0] + 2_000_000) < 30_000_000, "{start}");
 }
 

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// How far repetitions shift the start of a job: fio's main process looks every
 /// 10 ms whether a job is due.
-const START_JITTER_NS: u64 = 10_000_000;
+pub const START_JITTER_NS: u64 = 10_000_000;
 
 /// What the controller knows of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

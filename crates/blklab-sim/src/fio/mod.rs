@@ -30,6 +30,8 @@ mod steady;
 mod trims;
 pub(crate) mod uring;
 
+pub use control::START_JITTER_NS;
+
 use crate::build::{Parts, machine_with};
 use crate::device::build_device;
 use crate::told::FIO_PID;

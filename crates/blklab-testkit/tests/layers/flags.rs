@@ -19,11 +19,13 @@ const QUOTED: [&str; 11] = [
 ];
 
 /// Files that write what a machine's shell runs: programs there have options.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 6] = [
     "blklab-kernel-target/src/kernel/array.rs",
     "blklab-kernel-target/src/kernel/dm.rs",
     "blklab-kernel-target/src/kernel/filesystem.rs",
+    "blklab-kernel-target/src/kernel/loops.rs",
     "blklab-kernel-target/src/build/image.rs",
+    "blklab-kernel-target/src/build/simdisk.rs",
 ];
 
 #[test]
