@@ -12,7 +12,7 @@
 //! is made smaller as long as it differs in the same way. Both targets have the same device
 //! model, one processor and the same prices of its time; what they do not share is the
 //! block layer, its scheduler and how fio is run. Jobs begin on the models when they did on
-//! the kernel ([`starts`]).
+//! the kernel (`starts`).
 
 mod case;
 mod draw;
