@@ -47,7 +47,7 @@ impl Mark {
     }
 }
 
-const SECOND: Span = Span::from_ms(1000);
+const SECOND: Span = Span::from_s(1);
 
 /// Sectors of a page of marks.
 const MARK_SECTORS: u64 = 8;

@@ -7,7 +7,7 @@ use super::command::{Step, Watch, run};
 use super::key::Key;
 use super::make::{Site, busybox, extract};
 use super::modules::{BUILTIN, DEPENDENCIES, KEPT, MODULES, Modules};
-use super::recipe::{unread, unwritten};
+use super::recipe::{canonical, unread, unwritten};
 use super::source::Source;
 use super::tools::{self, TO_FETCH, TO_SORT_MODULES};
 use crate::failed::failed;
@@ -100,7 +100,7 @@ pub fn add(cache: &Cache, added: &Added, watch: &mut Watch<'_>) -> Result<Built,
     key.add(&std::fs::read(&added.image).map_err(|e| unread(&added.image, &e))?);
     let about = About {
         release: release.clone(),
-        source: whole_path(&added.image)?.display().to_string(),
+        source: canonical(&added.image)?.display().to_string(),
         key: key.to_string(),
         recipe: String::new(),
     };
@@ -110,10 +110,6 @@ pub fn add(cache: &Cache, added: &Added, watch: &mut Watch<'_>) -> Result<Built,
         modules,
     };
     keep(cache, &about, &unpacked, &busybox, &site, watch)
-}
-
-fn whole_path(image: &Path) -> Result<PathBuf, Error> {
-    std::fs::canonicalize(image).map_err(|e| unread(image, &e))
 }
 
 /// Where an image is from: its package, of any version, or its file.

@@ -6,7 +6,7 @@ use super::cache::{About, Built, Cache, Engine, unremoved};
 use super::command::{Step, Watch, output, run};
 use super::key::Key;
 use super::overlay;
-use super::recipe::{self, no_tree, unread, unwritten};
+use super::recipe::{self, canonical, no_tree, unwritten};
 use super::source::Source;
 use super::tools;
 use crate::failed::failed;
@@ -44,16 +44,21 @@ impl Site {
     }
 
     fn make(&self) -> Command {
-        let mut make = Command::new("make");
-        make.arg("-C").arg(&self.tree);
+        let mut make = make_in(&self.tree);
         make.arg("ARCH=um")
             .arg(format!("O={}", self.objects().display()));
-        // Who calls us may be a make itself.
-        for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "CROSS_COMPILE"] {
-            make.env_remove(name);
-        }
         make
     }
+}
+
+/// make in a folder of a kernel, whoever calls us: that may be a make itself.
+pub(super) fn make_in(folder: &Path) -> Command {
+    let mut make = Command::new("make");
+    make.arg("-C").arg(folder);
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "CROSS_COMPILE"] {
+        make.env_remove(name);
+    }
+    make
 }
 
 /// Builds a kernel, unless the cache has it.
@@ -83,10 +88,6 @@ pub fn built(cache: &Cache, source: &Source) -> Result<Option<Built>, Error> {
             Ok(cache.with_key(Engine::Uml, &key.to_string()))
         }
     }
-}
-
-fn canonical(tree: &Path) -> Result<PathBuf, Error> {
-    std::fs::canonicalize(tree).map_err(|e| unread(tree, &e))
 }
 
 fn key_of_tree(tree: &Path, files: &BTreeSet<PathBuf>) -> Key {

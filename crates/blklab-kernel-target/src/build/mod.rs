@@ -23,4 +23,4 @@ pub(crate) use modules::Loading;
 pub(crate) use own_module::NAME as SIMDISK;
 pub(crate) use simdisk::prepare as prepare_simdisk;
 pub use source::Source;
-pub(crate) use tools::find as find_program;
+pub(crate) use tools::{find as find_program, path_in_machine};

@@ -8,14 +8,12 @@ use std::path::{Path, PathBuf};
 pub(super) const SOURCE: &str = include_str!("../../module/simdisk.c");
 /// Its name.
 pub(crate) const NAME: &str = "simdisk";
-/// What its files in a folder of an image begin with.
-pub(super) const PREFIX: &str = "simdisk-";
 
 /// The name of the module's file, which changes with its source.
 pub(super) fn file_name() -> String {
     let mut key = Key::default();
     key.add(SOURCE.as_bytes());
-    format!("{PREFIX}{key}.ko")
+    format!("{NAME}-{key}.ko")
 }
 
 /// The module of an image, if it was built.

@@ -5,7 +5,7 @@
 use super::key::Key;
 use crate::failed::failed;
 use blklab_types::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Options beside the least that a kernel can have.
 pub(super) const CONFIG: &str = include_str!("../../kernel/config");
@@ -169,6 +169,14 @@ fn write_if_new(path: &Path, text: &str) -> Result<(), Error> {
         std::fs::remove_file(path).map_err(|e| unwritten(path, &e))?;
     }
     std::fs::write(path, text).map_err(|e| unwritten(path, &e))
+}
+
+/// The whole path of a file or folder of the user.
+///
+/// # Errors
+/// If it is not there.
+pub(super) fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    std::fs::canonicalize(path).map_err(|e| unread(path, &e))
 }
 
 /// A file of the user that cannot be read.

@@ -9,7 +9,7 @@
 use super::apt::{Apt, IMAGE as IMAGE_PACKAGE, Package};
 use super::cache::{Built, Cache, Engine, unremoved};
 use super::command::{Step, Watch, output, run};
-use super::make::{Site, extract};
+use super::make::{Site, extract, make_in};
 use super::own_module::{NAME, SOURCE, built, file_name};
 use super::recipe::{unread, unwritten};
 use super::tools::{self, TO_FETCH};
@@ -221,15 +221,10 @@ fn compile(
         std::fs::write(&path, text).map_err(|e| unwritten(&path, &e))?;
     }
     (watch.step)(Step::Module);
-    let mut make = Command::new("make");
-    make.arg("-C").arg(headers);
+    let mut make = make_in(headers);
     make.arg(format!("M={}", folder.display()))
         .arg("CC=gcc")
         .args(WITHOUT);
-    // Who calls us may be a make itself.
-    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "CROSS_COMPILE"] {
-        make.env_remove(name);
-    }
     run(make.arg("modules"), &site.log, watch, &mut |_, _| {})?;
     let made = folder.join("simdisk.ko");
     let mut strip = Command::new("strip");

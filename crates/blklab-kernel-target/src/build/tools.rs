@@ -57,6 +57,12 @@ pub(super) fn check_to_build() -> Result<(), Error> {
     missing_error(purpose, &[&("libc.a", "libc6-dev")])
 }
 
+/// How a shell of a machine calls a program of this one: by its path, since it has programs
+/// of its own, of which some have the same name.
+pub(crate) fn path_in_machine(name: &str) -> String {
+    find(name).map_or(name.to_owned(), |path| path.display().to_string())
+}
+
 /// Refuses to begin without them.
 ///
 /// # Errors

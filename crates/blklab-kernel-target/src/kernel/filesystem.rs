@@ -2,7 +2,7 @@
 //! Filesystems: how this machine's programs make them, and with which words a kernel
 //! mounts them as an experiment wants them.
 
-use crate::build::{Built, find_program};
+use crate::build::{Built, find_program, path_in_machine};
 use blklab_experiment::{Experiment, FilesystemSpec, MAKE_WORDS, MOUNT_WORDS};
 use blklab_types::Error;
 
@@ -347,10 +347,8 @@ pub(super) fn volume(e: &Experiment) -> Result<Option<Volume>, Error> {
 impl Volume {
     /// The command that makes it on a device.
     pub(super) fn make_command(&self, on: &str) -> String {
-        let program = self.program.0;
-        // By its path: the shell has programs of its own, of which some are called as these.
-        let path = find_program(program).map_or(program.into(), |p| p.display().to_string());
-        format!("{path} {} {on}", self.make.join(" "))
+        let program = path_in_machine(self.program.0);
+        format!("{program} {} {on}", self.make.join(" "))
     }
 
     /// The command that mounts it.
@@ -361,6 +359,7 @@ impl Volume {
         };
         format!("mount -t {} {options}{on} {at}", self.driver)
     }
+
     /// Refuses a kernel that was built without it.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use super::dm::{Below, refused};
 use super::filesystem;
 use super::layer::{BlockDevice, Layer};
-use crate::build::find_program;
+use crate::build::path_in_machine;
 use blklab_experiment::DmLayer;
 use blklab_types::{Dev, Error, SECTOR_BYTES};
 
@@ -60,8 +60,7 @@ pub(super) fn layer(of: &DmLayer, below: &Below) -> Result<Layer, Error> {
     let sectors = sectors / (block / SECTOR_BYTES) * (block / SECTOR_BYTES);
     let is_direct = of.value("direct_io") == "1";
     let direct = if is_direct { "on" } else { "off" };
-    // By its path: the shell has one of its own.
-    let losetup = find_program(LOSETUP.0).map_or(LOSETUP.0.into(), |p| p.display().to_string());
+    let losetup = path_in_machine(LOSETUP.0);
     commands.extend([
         // The next one comes into being when somebody asks for it.
         format!("{losetup} -f > /dev/null"),

@@ -195,11 +195,12 @@ impl Target for Kernel {
 
     fn survey(&self, e: &Experiment) -> Result<Site, Error> {
         refused::check(self.kind, e, &self.catalogue)?;
-        if let Some(volume) = filesystem::volume(e)? {
+        let volume = filesystem::volume(e)?;
+        if let Some(volume) = &volume {
             volume.check_program()?;
         }
         let mut stack = self.stack_for(e)?;
-        if filesystem::volume(e)?.is_some() {
+        if volume.is_some() {
             stack.keep_all();
         }
         e.check_processes(u32::MAX, Some(stack.sectors()))?;
@@ -207,15 +208,12 @@ impl Target for Kernel {
         if let Some(driver) = self.driver_for(e) {
             driver.loads(e, depth, self.nr_cpus(e), stack.wanted())?;
         }
-        match self.kind.engine {
-            Engine::Uml => drop(source::wanted(e)?),
-            Engine::Qemu => {
-                qemu::check(self.kind.clock)?;
-                // What is built first is not there yet.
-                let is_ready = |image: &Built| !wants_simdisk(e) || image.has_simdisk();
-                if let Some(image) = image::in_cache(e)?.filter(is_ready) {
-                    self.loads_for(e, &image, depth, &stack)?;
-                }
+        if self.kind.engine == Engine::Qemu {
+            qemu::check(self.kind.clock)?;
+            // What is built first is not there yet.
+            let is_ready = |image: &Built| !wants_simdisk(e) || image.has_simdisk();
+            if let Some(image) = image::in_cache(e)?.filter(is_ready) {
+                self.loads_for(e, &image, depth, &stack)?;
             }
         }
         let devices = stack.devices();
@@ -314,9 +312,8 @@ impl Kernel {
         if self.kind.engine == Engine::Uml {
             arguments.extend(script::arguments(e, plan.facts()));
             disks = stack.modelled(&self.catalogue)?;
-        } else {
-            arguments.extend(groups::argument(e));
         }
+        arguments.extend(groups::argument(e));
         let nr_cpus = self.nr_cpus(e);
         let machine = Machine {
             kernel: &kernel,

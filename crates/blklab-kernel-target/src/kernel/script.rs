@@ -11,6 +11,7 @@ use super::parts::Parts;
 use super::place::Place;
 use super::prepare;
 use super::stack::{Bottom, Stack};
+use super::task::JOBS;
 use blklab_experiment::settings::Home;
 use blklab_experiment::{Catalogue, Experiment, Facts};
 use blklab_types::{Error, PAGE_BYTES, Span};
@@ -131,7 +132,6 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
         // A kernel stirs its command line into its random numbers.
         arguments.push(format!("blklab.seed={}", e.seed));
     }
-    arguments.extend(groups::argument(e));
     arguments
 }
 
@@ -282,7 +282,7 @@ pub(super) fn script(
          begin\n\
          {late}\
          cd {folder}\n\
-         fio --output-format=json+ --output=/work/fio.json /work/job.fio &\n\
+         fio --output-format=json+ --output=/work/fio.json /work/{JOBS} &\n\
          FIO=$!\n\
          wait $FIO\n\
          STATUS=$?\n\
@@ -293,7 +293,7 @@ pub(super) fn script(
          kill -INT $BLKTRACE\n\
          wait $BLKTRACE\n\
          end\n\
-         rm -f job.fio {REPLAYED}*\n\
+         rm -f {JOBS} {REPLAYED}*\n\
          find . -type l -delete",
         stack
             .devices()

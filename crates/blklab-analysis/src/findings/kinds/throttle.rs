@@ -68,6 +68,9 @@ const PAUSE_NS: std::ops::RangeInclusive<u64> = 20_000_000..=1_000_000_000;
 /// Bursts so often.
 const BURSTS_MIN: u64 = 3;
 
+/// Control groups by process.
+type Groups<'a> = BTreeMap<Pid, &'a str>;
+
 #[derive(Debug, Default)]
 struct Throttle {
     /// By device: the messages that a bio is held.
@@ -171,10 +174,13 @@ impl Detector for Throttle {
     }
 
     fn section(&mut self, section: &Section, context: &Context) {
+        let groups = self.groups_in(section, context);
+        let is_free = |(_, group): &(&Pid, &&str)| !context.governs("io.max", group);
+        let free: BTreeSet<Pid> = groups.iter().filter(is_free).map(|(pid, _)| *pid).collect();
         for disk in &section.disks {
-            self.by_messages(section, disk.dev, context);
+            self.by_messages(section, disk.dev, &groups);
             if !self.messages.contains_key(&disk.dev) && context.io_max().next().is_some() {
-                self.by_bursts(section, disk.dev, context);
+                self.by_bursts(section, disk.dev, &free);
             }
         }
         self.held.clear();
@@ -201,7 +207,7 @@ fn queued(section: &Section, dev: Dev) -> Vec<usize> {
 
 impl Throttle {
     /// Held at a message, queued when the worker lets it go: who went on after it?
-    fn by_messages(&mut self, section: &Section, dev: Dev, context: &Context) {
+    fn by_messages(&mut self, section: &Section, dev: Dev, groups: &Groups<'_>) {
         let Some(held) = self.held.get(&dev) else {
             return;
         };
@@ -214,10 +220,8 @@ impl Throttle {
             sum.limits.extend(held.limit.clone());
             // Before Q of it, the message; after it, the process that goes on.
             let first = queued.partition_point(|i| events[*i].time <= *time);
-            let can_be = |pid: Pid| {
-                let comm = self.comms.get(&pid).map(String::as_str);
-                !self.kworkers.has(pid) && held.can_be_of(context.group_of(pid, comm))
-            };
+            let can_be =
+                |pid: Pid| !self.kworkers.has(pid) && held.can_be_of(groups.get(&pid).copied());
             let before = queued[..first].last().map(|i| events[*i].pid);
             // When it was let go, or else when a worker submits one like it.
             let of_worker = |i: &&usize| {
@@ -272,21 +276,37 @@ impl Throttle {
         }
     }
 
-    fn comm(&self, pid: Pid) -> Option<&str> {
-        self.comms.get(&pid).map(String::as_str)
+    /// The groups of those who queue something, as far as they are known: looked up once for
+    /// each process, not for each event.
+    fn groups_in<'a>(&self, section: &Section, context: &'a Context) -> Groups<'a> {
+        if context.of_groups("processes").next().is_none() {
+            return Groups::new();
+        }
+        let queues = |e: &&Event| e.action == Action::Queue;
+        let pids: BTreeSet<Pid> = section
+            .events()
+            .iter()
+            .filter(queues)
+            .map(|e| e.pid)
+            .collect();
+        let group_of = |pid: Pid| {
+            let comm = self.comms.get(&pid).map(String::as_str);
+            Some((pid, context.group_of(pid, comm)?))
+        };
+        pids.into_iter().filter_map(group_of).collect()
     }
 
-    /// Whether a limit can hold a process: not if its group is known and has none.
-    fn may_be_held(&self, pid: Pid, context: &Context) -> bool {
-        let group = context.group_of(pid, self.comm(pid));
-        group.is_none_or(|group| context.governs("io.max", group))
-    }
-
-    /// The one process that stops queueing before others do, and when.
-    fn silent(&self, events: &[Event], queued: &[usize], context: &Context) -> Option<(Pid, Time)> {
+    /// The one process that stops queueing before others do, and when. No limit holds those
+    /// who are `free`.
+    fn silent(
+        &self,
+        events: &[Event],
+        queued: &[usize],
+        free: &BTreeSet<Pid>,
+    ) -> Option<(Pid, Time)> {
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
         for e in queued.iter().map(|i| &events[*i]) {
-            if !self.kworkers.has(e.pid) && self.may_be_held(e.pid, context) {
+            if !self.kworkers.has(e.pid) && !free.contains(&e.pid) {
                 last.insert(e.pid, e.time);
             }
         }
@@ -298,13 +318,13 @@ impl Throttle {
     }
 
     /// A kworker queues one bio, and a process that was quiet goes on.
-    fn by_bursts(&mut self, section: &Section, dev: Dev, context: &Context) {
+    fn by_bursts(&mut self, section: &Section, dev: Dev, free: &BTreeSet<Pid>) {
         let events = section.events();
         let queued = queued(section, dev);
         let of_worker = |pid: Pid| self.kworkers.has(pid);
         let mut last: BTreeMap<Pid, Time> = BTreeMap::new();
         let mut last_of_worker: BTreeMap<Pid, Time> = BTreeMap::new();
-        let silent = self.silent(events, &queued, context);
+        let silent = self.silent(events, &queued, free);
         for (n, i) in queued.iter().enumerate() {
             let e = &events[*i];
             if of_worker(e.pid) {
@@ -312,7 +332,7 @@ impl Throttle {
                 // Others, whom nothing holds back, may queue something in between.
                 let resumed = then
                     .take_while(|next| next.time.since(e.time).0 <= RESUMES_NS)
-                    .filter(|next| !of_worker(next.pid) && self.may_be_held(next.pid, context))
+                    .filter(|next| !of_worker(next.pid) && !free.contains(&next.pid))
                     .filter_map(|next| Some((next.pid, *last.get(&next.pid)?)))
                     .find(|(_, before)| PAUSE_NS.contains(&e.time.since(*before).0));
                 // Who always has more under way than the limit lets through queues nothing
