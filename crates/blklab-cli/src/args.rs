@@ -155,7 +155,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "HOW", requires = "trace_in")]
     pub(crate) sectors: Option<String>,
     /// Kernel: a release, 2.6.16 to 7.3, what uname -r prints, or a distribution (rhel8, debian-12;
-    /// blklab list kernels) [default: the file's, else 6.18]
+    /// blklab list kernels) [default: the file's, else 7.3]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Vec<String>,
     /// What runs it: see blklab list targets [default: the file's, else sim]
@@ -278,7 +278,7 @@ pub(crate) struct WorkloadArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) section: Vec<String>,
     /// Kernel: a release, 2.6.16 to 7.3, what uname -r prints, or a distribution (rhel8, debian-12;
-    /// blklab list kernels) [default: the file's, else 6.18]
+    /// blklab list kernels) [default: the file's, else 7.3]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Option<String>,
     /// Device and its parameters, or a file FILE.toml with a device table

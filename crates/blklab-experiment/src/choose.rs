@@ -12,8 +12,8 @@ use blklab_types::{Error, no_such};
 use blklab_workload::scenario::{self, Scenario};
 use std::path::Path;
 
-/// The newest long-term release that is modelled.
-pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(6, 18);
+/// The newest release whose behaviour was measured.
+pub(crate) const DEFAULT_KERNEL: KernelVersion = KernelVersion::new(7, 3);
 
 /// The kernel of measured cases (files with `seconds` or `trace`) that name
 /// none: Linux 6.1 of Debian 12.
@@ -21,7 +21,7 @@ pub(crate) const MEASURED_KERNEL: KernelVersion = KernelVersion::new(6, 1);
 
 impl Experiment {
     /// An experiment with defaults for everything but the workload: the newest
-    /// long-term kernel with its default scheduler, a 7200 rpm SATA disk.
+    /// measured kernel with its default scheduler, a 7200 rpm SATA disk.
     pub fn new(id: &str, workload: Workload) -> Experiment {
         Experiment {
             file: String::new(),
@@ -271,5 +271,21 @@ impl Experiment {
             queue: self.queue_facts(catalogue).ok(),
             sched_cost: self.sched_cost(known.map_or(0, |s| s.cost_ns)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab_kernel::{Knowledge, PRESETS};
+
+    #[test]
+    fn the_default_kernel_is_the_newest_that_was_measured() {
+        assert!(matches!(
+            Knowledge::of_release(DEFAULT_KERNEL),
+            Knowledge::Measured(_)
+        ));
+        let newest = PRESETS.iter().map(|p| p.version).max();
+        assert_eq!(newest, Some(DEFAULT_KERNEL));
     }
 }

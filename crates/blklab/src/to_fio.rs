@@ -124,7 +124,7 @@ pub fn shown_stack(
         None => {
             let kernel = usual.kernel.to_string();
             assumed.push(format!(
-                "the kernel is taken to be {kernel}: the newest long-term one"
+                "the kernel is taken to be {kernel}: the newest that was measured"
             ));
             context
                 .set("kernel", &kernel)

@@ -57,7 +57,7 @@ fn a_row_for_each_run_job_and_direction() {
             assert_eq!(row["read_ahead_kb"], ["64", "128"][i / 2 % 2]);
             assert_eq!(row["repetition"], ["0", "1"][i % 2]);
             assert_eq!(row["seed"], row["repetition"]);
-            assert_eq!((&*row["kernel"], &*row["queue_depth"]), ("6.18", "31"));
+            assert_eq!((&*row["kernel"], &*row["queue_depth"]), ("7.3", "31"));
             assert!(number(row, "clat_p50_ns") <= number(row, "clat_max_ns"));
             let rate = number(row, "bytes") / (number(row, "ran_ms") / 1e3);
             assert!((rate / number(row, "bandwidth_bytes_per_s") - 1.0).abs() < 1e-6);

@@ -24,7 +24,7 @@ fn a_run_says_what_its_readers_want_to_know() {
     f.write("mixed.fio", MIXED);
     let text = f.ok(&["run", "mixed.fio", "--sched", "none,mq-deadline"]);
     for part in [
-        "mixed, kernel 6.18, sata-7200-2008, queue depth 31",
+        "mixed, kernel 7.3, sata-7200-2008, queue depth 31",
         "group 0, read, job mixed: ",
         "group 0, write, job mixed: ",
         "group 1, write, 2 jobs (writers): 4.00MiB in 1024 I/Os",
@@ -179,7 +179,7 @@ fn seeds_and_repetitions() {
 fn a_job_on_standard_input() {
     let f = Folder::new();
     let text = f.shell("blklab run - < job.fio").stdout;
-    assert!(text.starts_with("stdin, kernel 6.18"), "{text}");
+    assert!(text.starts_with("stdin, kernel 7.3"), "{text}");
     assert_eq!(digest(&text), digest(&f.ok(&["run", "job.fio"])));
     let error = f.shell("echo '[a]\nrw=x' | blklab run -").stderr;
     assert!(error.starts_with("blklab: standard input:2: "), "{error}");

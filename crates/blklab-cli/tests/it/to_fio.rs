@@ -116,7 +116,7 @@ fn a_job_becomes_itself_again() {
     // Without a name it goes to standard output, with the report in comments.
     let text = folder.ok(&["trace", "to-fio", "run"]);
     assert!(
-        text.contains("\n; the job simulated on kernel 6.18, mq-deadline"),
+        text.contains("\n; the job simulated on kernel 7.3, mq-deadline"),
         "{text}"
     );
     folder.write("printed.fio", text);
@@ -132,12 +132,12 @@ fn logs_repeat_every_bio() {
     let done = folder.run(&args);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     // Who names no machine gets one with a device like the recorded one.
-    let assumed = "the kernel is taken to be 6.18: the newest long-term one";
+    let assumed = "the kernel is taken to be 7.3: the newest that was measured";
     assert!(done.stdout.contains(assumed), "{}", done.stdout);
     // On the disk of the run itself.
     let disk = [
         "--kernel",
-        "6.18",
+        "7.3",
         "--device",
         "sata-7200-2008",
         "--format",
