@@ -37,7 +37,7 @@ struct Wake {
     token: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ready {
     Task(TaskId),
     Work(WorkId),
@@ -54,11 +54,11 @@ pub struct Agenda {
     wakes: BinaryHeap<Reverse<Wake>>,
     /// The time of the first of them; [`Time::MAX`] if there is none.
     next_wake: Time,
-    sleepers: BinaryHeap<Reverse<(Time, u64, TaskId)>>,
-    /// The same of those who sleep.
+    sleepers: BinaryHeap<Reverse<(Time, u64, Ready)>>,
+    /// The same of what will be ready.
     next_sleeper: Time,
     ready: VecDeque<Ready>,
-    /// Work that is ready and has not run, by its number.
+    /// Work that is or will be ready and has not run, by its number.
     pending: IdVec<WorkId, bool>,
 }
 
@@ -113,8 +113,12 @@ impl Agenda {
             "sleep until {time} before now, {}",
             self.now
         );
+        self.ready_at(time, Ready::Task(task));
+    }
+
+    fn ready_at(&mut self, time: Time, what: Ready) {
         self.seq += 1;
-        self.sleepers.push(Reverse((time, self.seq, task)));
+        self.sleepers.push(Reverse((time, self.seq, what)));
         self.next_sleeper = self.next_sleeper.min(time);
     }
 
@@ -171,6 +175,17 @@ impl Agenda {
         }
     }
 
+    /// Work is ready at `time`; nothing changes if it already is, or will be.
+    ///
+    /// # Panics
+    /// If `time` is in the past.
+    pub fn ready_work_at(&mut self, work: WorkId, time: Time) {
+        assert!(time >= self.now, "work at {time} before now, {}", self.now);
+        if !std::mem::replace(self.pending.entry(work), true) {
+            self.ready_at(time, Ready::Work(work));
+        }
+    }
+
     /// Takes the next due thing and moves the clock to it; `None` when
     /// nothing will ever be due again, or nothing until `limit` (the clock
     /// then stays where it is).
@@ -204,15 +219,15 @@ impl Agenda {
         }
     }
 
-    /// Who slept until now is ready.
+    /// Who slept until now is ready, and so is work that was put off until now.
     fn rouse(&mut self) {
-        while let Some(&Reverse((time, _, task))) = self.sleepers.peek() {
+        while let Some(&Reverse((time, _, what))) = self.sleepers.peek() {
             if time > self.now {
                 self.next_sleeper = time;
                 return;
             }
             self.sleepers.pop();
-            self.ready.push_back(Ready::Task(task));
+            self.ready.push_back(what);
         }
         self.next_sleeper = Time::MAX;
     }

@@ -116,3 +116,19 @@ fn work_that_is_ready_is_not_queued_twice() {
         ]
     );
 }
+
+#[test]
+fn work_that_is_put_off_runs_once_at_its_time() {
+    let mut a = Agenda::new(Hz(250));
+    let work = WorkId(3);
+    a.ready_work_at(work, Time(50));
+    a.ready_work(work);
+    a.ready_work_at(work, Time(20));
+    a.wake_task_at(TaskId(1), Time(50));
+    assert_eq!(a.next(Time::MAX), Some(Due::Work(work)));
+    assert_eq!(a.now(), Time(50));
+    assert_eq!(a.next(Time::MAX), Some(Due::Task(TaskId(1))));
+    assert_eq!(a.next(Time::MAX), None);
+    a.ready_work(work);
+    assert_eq!(a.next(Time::MAX), Some(Due::Work(work)));
+}

@@ -39,6 +39,17 @@ impl Experiment {
         self.cost(self.vm.wake_cost_ns(self.kernel))
     }
 
+    /// From a wake-up until the task runs, where there are several processors: no time if
+    /// not set.
+    pub fn wake_up_time(&self) -> Span {
+        self.cost(self.vm.wake_up_ns(self.kernel))
+    }
+
+    /// What a wake-up by another processor takes more.
+    pub fn remote_wake_time(&self) -> Span {
+        self.cost(self.vm.remote_wake_ns(self.kernel))
+    }
+
     /// Processor time of a request that a task brings to the scheduler, where tasks
     /// share a processor: none if not set.
     pub fn insert_cost(&self) -> Span {

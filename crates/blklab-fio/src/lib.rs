@@ -20,6 +20,7 @@
 //!
 //! Nothing here reads a clock, a file, the environment or a global.
 
+pub mod affinity;
 pub mod dist;
 pub mod engine;
 pub mod errno;

@@ -7,6 +7,7 @@ use crate::device::build_device;
 use crate::limits::{array_config, mq_limits, queue_limits, sq_limits};
 use crate::machine::{
     Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, RequestTimes, SchedulerTime,
+    WakeTimes,
 };
 use crate::process::run_process;
 use blklab_block::md::{Array, MD0};
@@ -131,7 +132,10 @@ pub(crate) fn machine_with(
             copy: e.driver_copy(),
         })
     } else {
-        CpuSharing::None
+        CpuSharing::Several(WakeTimes {
+            own: e.wake_up_time(),
+            remote: e.remote_wake_time(),
+        })
     };
     let machine = Machine::new(Config {
         agenda,
@@ -141,6 +145,7 @@ pub(crate) fn machine_with(
         kernel: e.kernel,
         cpu,
         nr_cpus: e.nr_cpus(),
+        seed: e.seed,
         sinks,
         stop,
     });

@@ -48,12 +48,15 @@ pub(crate) fn queue_depth(e: &Experiment) -> Result<u32, Error> {
     }
 }
 
-/// Hardware queues of the multi-queue path, each with a software queue: as
-/// many as the device has and there are processors, at most 64. Processors
-/// that share a hardware queue are not told apart.
+/// Software queues of the multi-queue path: one for each processor, at most 64.
+fn nr_cpus(e: &Experiment) -> u16 {
+    e.vm.cpus(e.kernel).clamp(1, 64) as u16
+}
+
+/// Hardware queues of the multi-queue path: as many as the device has and there are
+/// software queues.
 fn nr_hw_queues(e: &Experiment, of_device: u32) -> u16 {
-    let cpus = e.vm.cpus(e.kernel);
-    of_device.min(cpus).clamp(1, 64) as u16
+    of_device.clamp(1, u32::from(nr_cpus(e))) as u16
 }
 
 /// What the queue can discard: what device and driver say, and `discard_max_bytes`
@@ -197,7 +200,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
         nr_requests: e.queue.nr_requests,
         scheduled_by_default: is_scheduled_by_default(e, &of_device),
         nr_hw_queues,
-        nr_cpus: nr_hw_queues,
+        nr_cpus: nr_cpus(e),
         wbt_lat_us: e.queue.wbt_lat_usec.map(u64::from),
         ..mq::Limits::default()
     })

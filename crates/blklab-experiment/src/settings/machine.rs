@@ -104,6 +104,17 @@ settings! {
     wake_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("waking a task: time of the interrupt or the task that wakes it, with one processor, from 5.0 on", "");
 
+    /// from the wake-up of a task until it runs, where there are several processors
+    wake_up_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
+        .manual("with several processors, from 5.0 on: from the wake-up of a task, or of kblockd, until it \
+              runs", "");
+
+    /// what a wake-up by another processor takes more, where there are several
+    remote_wake_ns: u32 = cost_ns(5000).since(MULTI_QUEUE)
+        .manual("with several processors, from 5.0 on: what it takes more to wake a task from another \
+              processor, which is called by an interrupt and leaves its idle loop; a task that its own \
+              processor woke may have a tag again before", "");
+
     /// time of a request that a task inserts, where tasks share a processor
     insert_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a request that a task brings to the scheduler, with one processor, from 5.0 on", "");

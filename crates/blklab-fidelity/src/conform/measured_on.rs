@@ -36,6 +36,7 @@ pub(super) struct FioMachine {
     look_cost_ns: u32,
     look_cost_per_job_ns: u32,
     start_look_cost_ns: u32,
+    remote_wake_ns: u32,
     reap_cost_ns: u32,
     page_cost_reading_ns: u32,
     page_cost_writing_ns: u32,
@@ -179,6 +180,10 @@ impl FioMachine {
         vm.reap_cost_ns.get_or_insert(self.reap_cost_ns);
         vm.look_cost_ns.get_or_insert(look_cost_ns);
         vm.start_look_cost_ns.get_or_insert(self.start_look_cost_ns);
+        vm.wake_up_ns.get_or_insert(
+            release.interrupt_cost_ns + release.wake_cost_ns + release.switch_cost_ns,
+        );
+        vm.remote_wake_ns.get_or_insert(self.remote_wake_ns);
         let device = &mut e.device;
         let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
         if device.name == "null_blk" && has("mbps") && !has("tick_phase_ns") {

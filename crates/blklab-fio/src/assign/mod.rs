@@ -79,6 +79,7 @@ fn text_option(settings: &mut Settings, name: &str, text: &str) -> Result<(), St
         "filename_format" => settings.filename_format = text.to_owned(),
         "filename" => add_files(settings, text),
         "ioengine" => settings.ioengine = engine_name(text),
+        "cpus_allowed" => settings.affinity.set_list(text)?,
         "ioscheduler" => settings.ioscheduler = owned(),
         "write_iolog" => settings.write_iolog = owned(),
         "ignore_error" => ignore_errors(settings, text)?,
@@ -282,6 +283,10 @@ fn int_option(s: &mut Settings, name: &str, value: u32) -> bool {
         "cgroup_weight" => s.cgroup_weight.insert(0),
         "nice" => {
             s.nice = value.cast_signed();
+            return true;
+        }
+        "cpumask" => {
+            s.affinity.set_mask(value);
             return true;
         }
         "offset_align" => &mut s.offset_align,

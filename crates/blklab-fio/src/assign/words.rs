@@ -82,6 +82,7 @@ pub(super) fn keyword_option(
                 _ => Fallocate::Native,
             };
         }
+        "cpus_allowed_policy" => settings.affinity.split = word == "split",
         "exit_what" => {
             settings.exit_what = match word {
                 "stonewall" => ExitWhat::Stonewall,

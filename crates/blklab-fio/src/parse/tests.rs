@@ -207,7 +207,7 @@ fn command_line_options_make_the_first_template() {
 fn options_that_do_less_here_are_noted() {
     let file = parse(
         "x.fio",
-        "[a]\nsize=1m\ncpus_allowed=1\nioengine=libhdfs\nlog_offset=1\nio_submit_mode=inline\n\
+        "[a]\nsize=1m\npre_read=1\nioengine=libhdfs\nlog_offset=1\nio_submit_mode=inline\n\
          [b]\nsize=1m\nioengine=libaio\ncmdprio_bssplit=4k/10/2/0/1\n",
         &ParseOptions::default(),
         &Fixed::default(),
@@ -217,7 +217,7 @@ fn options_that_do_less_here_are_noted() {
     assert_eq!(
         notes,
         [
-            "x.fio:3: cpus_allowed: tasks are not bound to processors, which they take in turn",
+            "x.fio:3: pre_read: files are not read before the run: their data are not in the cache",
             "x.fio:1: ioengine libhdfs: fio 3.33 does not have this engine",
             "x.fio:10: cmdprio_bssplit: fio 3.33 does not read hints of command duration limits"
         ]

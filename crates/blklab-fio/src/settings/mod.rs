@@ -9,6 +9,8 @@
 //! Units: bytes, microseconds unless the name says otherwise. Triples are
 //! indexed by [`Dir`].
 
+use crate::affinity::Affinity;
+
 mod choice;
 mod replay;
 mod steady;
@@ -264,6 +266,8 @@ pub struct Settings {
     pub prioclass: Option<u32>,
     /// CPU nice value.
     pub nice: i32,
+    /// Processors it may run on.
+    pub affinity: Affinity,
     /// Control group.
     pub cgroup: Option<String>,
     /// Weight that is written to it.
@@ -419,6 +423,7 @@ impl Default for Settings {
             prio: None,
             prioclass: None,
             nice: 0,
+            affinity: Affinity::default(),
             cgroup: None,
             cgroup_weight: None,
             cmdprio: CmdPrio::default(),

@@ -10,6 +10,7 @@
 //! Left out: under fio 3.33's rules laying files out takes no time and leaves
 //! nothing in the cache, as if it had been done long before.
 
+mod affinity;
 mod call;
 mod control;
 mod dirt;
@@ -177,6 +178,7 @@ impl Ready {
         let cache = PageCache::new(machine.clone(), config, filesystem)
             .map_err(|err| Error::new(err.to_string()))?;
         let mut notes: Vec<String> = jobs.notes.iter().map(ToString::to_string).collect();
+        notes.extend(affinity::note(&e, &jobs.jobs));
         notes.extend(request_prio::note(&e, &jobs.jobs));
         notes.extend(trims::notes(&e, &jobs.jobs, cache.config()));
         notes.extend(crate::filesystem::filesystem_notes(&e));

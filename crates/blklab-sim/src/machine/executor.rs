@@ -117,7 +117,7 @@ impl Machine {
             w.running = Running {
                 task: Some(task),
                 pid,
-                cpu: self.cpu_of(task),
+                cpu: w.cpu_of(task),
             };
         }
         let ready = body.as_mut().poll(context).is_ready();

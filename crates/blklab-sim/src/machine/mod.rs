@@ -18,7 +18,7 @@ mod work;
 mod workers;
 
 pub use kblockd::KBLOCKD_PID;
-pub use processors::{CpuCosts, CpuSharing};
+pub use processors::{CpuCosts, CpuSharing, WakeTimes};
 pub(crate) use scheduler_time::{RequestTimes, SchedulerTime};
 pub use submit::Unsubmitted;
 pub(crate) use workers::PoolId;
@@ -28,7 +28,7 @@ use crate::progress::Progress;
 use blklab_block::md::Array;
 use blklab_block::{Cx, Effect, Queue, QueueNo, Running, TaskTable};
 use blklab_device::{Device, Done};
-use blklab_engine::{Agenda, WorkId};
+use blklab_engine::{Agenda, Stream, WorkId};
 use blklab_kernel::{KernelVersion, Part};
 use blklab_target::Sinks;
 use blklab_trace::Tracer;
@@ -60,6 +60,8 @@ pub struct Config {
     pub cpu: CpuSharing,
     /// Processors: tasks are pinned to them in turn.
     pub nr_cpus: u32,
+    /// What wake-ups by other processors are drawn from.
+    pub seed: u64,
     /// Streams of the run.
     pub sinks: Sinks,
     /// Set from outside to end the run at its next step.
@@ -116,6 +118,14 @@ struct World {
     costs: CpuCosts,
     /// Processors that wait for each other's locks.
     nr_processors: usize,
+    /// Those that queues tell apart.
+    nr_cpus: u16,
+    wake_times: WakeTimes,
+    /// By how much wake-ups by other processors differ.
+    wake_spread: Stream,
+    /// The processor that handed over the request that has just ended, which ends it
+    /// (`rq_affinity`: on machines where processors share a cache, and where it is 2).
+    completing_cpu: u16,
     /// The block layer's thread, where it is a task, and whether it is wanted.
     kblockd: Option<TaskId>,
     kblockd_wanted: bool,
@@ -130,7 +140,6 @@ struct Inner {
     has_array: bool,
     /// From 2.6.39 on.
     has_task_plugs: bool,
-    nr_cpus: u16,
     cpu: CpuSharing,
     stop: Arc<AtomicBool>,
     progress: Progress,
@@ -212,6 +221,10 @@ impl Machine {
                 config.cpu.costs().switch,
             ),
             nr_processors: config.nr_cpus.max(1) as usize,
+            nr_cpus: nr_cpus.unwrap_or(1),
+            wake_times: config.cpu.wake_times(),
+            wake_spread: Stream::named(config.seed, "wake-ups"),
+            completing_cpu: 0,
             kblockd: None,
             kblockd_wanted: false,
             handed_over: (Time::ZERO, 0),
@@ -223,7 +236,6 @@ impl Machine {
                 bio_done: RefCell::new(None),
                 has_array,
                 has_task_plugs,
-                nr_cpus: nr_cpus.unwrap_or(1),
                 cpu: config.cpu,
                 stop: config.stop,
                 progress: Progress::default(),

@@ -19,6 +19,19 @@ pub enum CpuSharing {
     HoldsKblockd,
     /// There is one, and they take turns.
     One(CpuCosts),
+    /// Every task has its own; a task that is woken gets going after some time.
+    Several(WakeTimes),
+}
+
+/// From the wake-up of a task until it runs, where there are several processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WakeTimes {
+    /// The task was woken on its own processor.
+    pub own: Span,
+    /// What it takes more on the average if another processor woke it, which has to call
+    /// for its processor first (`ttwu_queue_wakelist`): from half as long, where that one
+    /// has just gone idle, to half as long again.
+    pub remote: Span,
 }
 
 /// What takes time of the one processor.
@@ -59,6 +72,15 @@ impl CpuSharing {
             _ => CpuCosts::default(),
         }
     }
+
+    /// From a wake-up until the task runs: no time, where that costs processor time
+    /// instead.
+    pub(super) fn wake_times(self) -> WakeTimes {
+        match self {
+            CpuSharing::Several(times) => times,
+            _ => WakeTimes::default(),
+        }
+    }
 }
 
 /// Longer than this no task is favoured for having slept
@@ -88,6 +110,28 @@ impl World {
         Span(self.costs.gap.ns() * u64::from(nr))
     }
 
+    /// How long a task takes to get going that is woken now: on the processor of the task
+    /// that wakes it, or of the one whose request has just ended.
+    #[inline]
+    pub(super) fn wake_time(&mut self, task: TaskId) -> Span {
+        let by = match self.running.task {
+            Some(by) => self.cpu_of(by),
+            None => self.completing_cpu,
+        };
+        let WakeTimes { own, remote } = self.wake_times;
+        if by == self.cpu_of(task) || remote == Span::ZERO {
+            return own;
+        }
+        own + Span(remote.ns() / 2 + self.wake_spread.below(remote.ns() + 1))
+    }
+
+    /// The processor that a task always runs on: the one that it is bound to, or they
+    /// take turns as they are created.
+    pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
+        let bound = self.states[task.idx()].cpu;
+        bound.unwrap_or((task.idx() % usize::from(self.nr_cpus)) as u16)
+    }
+
     /// Whoever woke a task that slept has the processor for it (`try_to_wake_up`).
     pub(super) fn charge_wake(&mut self) {
         match self.running.task {
@@ -99,21 +143,20 @@ impl World {
     /// Who called a queue owes the processor time of the requests that this made.
     #[inline]
     pub(super) fn charge_work(&mut self, no: QueueNo) {
-        let disk = &mut self.disks[no.idx()];
-        let work = disk.queue.take_work();
+        let work = self.disks[no.idx()].queue.take_work();
         if work == Work::default() {
             return;
         }
         let Some(task) = self.running.task else {
             return;
         };
+        let cpu = self.cpu_of(task);
         let TaskState { owed, debt, .. } = &mut self.states[task.idx()];
         *owed += Span(self.costs.insert.ns() * u64::from(work.requests));
-        let Some(time) = &mut disk.scheduler_time else {
+        let Some(time) = &mut self.disks[no.idx()].scheduler_time else {
             return;
         };
         let now = self.agenda.now();
-        let cpu = (task.idx() % self.nr_processors) as u16;
         // What it owes already comes first.
         *debt = time.charge(now + *debt, cpu, work).since(now);
     }
@@ -169,10 +212,15 @@ impl Machine {
         matches!(self.inner.cpu, CpuSharing::One(_))
     }
 
-    /// The processor that a task always runs on: they take turns as they are
-    /// created.
-    pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
-        (task.idx() % usize::from(self.inner.nr_cpus)) as u16
+    /// Processors that queues tell apart.
+    pub(crate) fn nr_cpus(&self) -> u16 {
+        self.inner.world.borrow().nr_cpus
+    }
+
+    /// Binds a task to a processor (`sched_setaffinity`).
+    pub(crate) fn bind(&self, task: TaskId, cpu: u16) {
+        let w = &mut *self.inner.world.borrow_mut();
+        w.states[task.idx()].cpu = Some(cpu % w.nr_cpus);
     }
 
     /// The running task takes the processor time that it owes; whether it owed

@@ -132,7 +132,9 @@ impl World {
                 self.next_done = 0;
                 return None;
             };
-            self.enter(no, |q, cx| q.complete(cx, RqId(done.id.0), done.error));
+            let rq = RqId(done.id.0);
+            self.completing_cpu = self.disks[no.idx()].queue.requests()[rq].cpu;
+            self.enter(no, |q, cx| q.complete(cx, rq, done.error));
         }
     }
 
@@ -164,7 +166,10 @@ impl World {
                     self.kblockd_wanted = true;
                     self.wake(task);
                 }
-                None => self.agenda.ready_work(Work::Run(no).id()),
+                None => {
+                    let time = self.agenda.now() + self.wake_times.own;
+                    self.agenda.ready_work_at(Work::Run(no).id(), time);
+                }
             },
             Effect::ReleaseWork => {
                 if let Some(thread) = self.throttle_thread {

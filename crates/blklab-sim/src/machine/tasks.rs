@@ -35,15 +35,21 @@ pub(super) struct TaskState {
     pub(super) request_prio: Option<IoPrio>,
     /// The pool that it works for.
     pub(super) pool: Option<PoolId>,
+    /// The processor that it is bound to, if it is.
+    pub(super) cpu: Option<u16>,
 }
 
 impl World {
     pub(super) fn wake(&mut self, task: TaskId) {
         let state = &mut self.states[task.idx()];
-        if std::mem::take(&mut state.suspended) {
-            self.agenda.ready_task(task);
-            self.charge_wake();
+        if !std::mem::take(&mut state.suspended) {
+            return;
         }
+        match self.wake_time(task) {
+            Span::ZERO => self.agenda.ready_task(task),
+            time => self.agenda.wake_task_at(task, self.agenda.now() + time),
+        }
+        self.charge_wake();
     }
 }
 

@@ -12,6 +12,7 @@ mod md;
 mod memory;
 mod order;
 mod processes;
+mod processors;
 mod rig;
 mod scenarios;
 mod scheduler_time;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Several processors: which one a job is on, software queues, and who takes a tag that
+//! has become free.
+
+use crate::rig::{Ran, experiment, run};
+use blklab_experiment::{DeviceSpec, Experiment};
+use blklab_sim::catalogue;
+use blklab_trace::{Action, Rwbs};
+use std::collections::BTreeSet;
+
+/// Linux 7.3 with four processors and null_blk: one hardware queue of four tags, 500 us.
+fn four_processors(scheduler: &str) -> Experiment {
+    let mut e = experiment();
+    e.choose_kernel("7.3".parse().unwrap(), &catalogue());
+    let params = [("completion_nsec", "500000"), ("hw_queue_depth", "4")];
+    e.device = DeviceSpec {
+        name: "null_blk".to_owned(),
+        params: params.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec(),
+    };
+    e.queue.queue_depth = None;
+    e.choose_scheduler(scheduler, &catalogue()).unwrap();
+    e.vm.cpus = Some(4);
+    e
+}
+
+/// Two readers one at a time on the first two processors, two writers of depth 16 on the
+/// others.
+const READERS_BESIDE_WRITERS: &str = "[global]\nfilename=/dev/nullb0\ndirect=1\nbs=4k\n\
+    ioengine=libaio\ntime_based\nruntime=1\ncpus_allowed_policy=split\n\
+    [reader]\nrw=randread\niodepth=1\nnumjobs=2\ncpus_allowed=0-1\n\
+    [writer]\nrw=randwrite\niodepth=16\nnumjobs=2\ncpus_allowed=2-3\n";
+
+fn reads(r: &Ran) -> usize {
+    let dispatched = r.events.iter().filter(|e| e.action == Action::Issue);
+    dispatched.filter(|e| e.rwbs.has(Rwbs::READ)).count()
+}
+
+#[test]
+fn a_job_submits_on_the_processor_that_it_is_bound_to() {
+    let r = run(&four_processors("none"), READERS_BESIDE_WRITERS);
+    let cpus_of = |read: bool| -> BTreeSet<u16> {
+        let queued = r.events.iter().filter(|e| e.action == Action::Queue);
+        queued
+            .filter(|e| e.rwbs.has(Rwbs::READ) == read)
+            .map(|e| e.cpu)
+            .collect()
+    };
+    assert_eq!(cpus_of(true), BTreeSet::from([0, 1]));
+    assert_eq!(cpus_of(false), BTreeSet::from([2, 3]));
+}
+
+/// Measured on 7.3 with four processors: a reader mostly has its tag again before a writer
+/// on another processor that was woken for it, and both together have 3494 reads a second.
+#[test]
+fn a_reader_takes_the_tag_again_that_its_own_completion_freed() {
+    let with = |ns| {
+        let mut e = four_processors("none");
+        e.vm.remote_wake_ns = Some(ns);
+        reads(&run(&e, READERS_BESIDE_WRITERS))
+    };
+    let (at_once, later) = (with(0), with(5000));
+    assert!(
+        later * 4 > at_once * 5,
+        "{later} reads, {at_once} if woken at once"
+    );
+    // One at a time for a second, 500 us each.
+    assert!((3200..=3800).contains(&later), "{later}");
+}
+
+#[test]
+fn times_that_are_set_for_wake_ups_delay_the_next_read() {
+    let job = "[a]\nfilename=/dev/nullb0\ndirect=1\nrw=randread\nbs=4k\nsize=1m\nioengine=psync\n";
+    let took = |e: &Experiment| {
+        let r = run(e, job);
+        let (first, last) = (r.events.first().unwrap(), r.events.last().unwrap());
+        last.time.since(first.time).ns()
+    };
+    let mut e = four_processors("none");
+    let plain = took(&e);
+    e.vm.wake_up_ns = Some(5000);
+    // 256 reads, of which each but the last is followed by a wake-up.
+    assert_eq!(took(&e) - plain, 255 * 5000);
+}
