@@ -12,12 +12,14 @@ trap 'rm -f "$BLKLAB_SKIPS"' EXIT
 
 scripts/test-setup.sh
 scripts/lint.sh
-# Fuzz targets are a workspace of their own, with the same versions of dependencies,
-# which the lints have compiled. Linking them takes a C++ compiler; that they compile
-# does not.
+# Fuzz targets are a workspace of their own, with the same versions of dependencies and
+# the same profile, so that what the lints have compiled serves. Linking them takes a C++
+# compiler; that they compile does not.
+target=${CARGO_TARGET_DIR:-target}
 cp Cargo.lock fuzz/Cargo.lock
-cargo check --manifest-path fuzz/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}" \
-    --no-default-features --bins
+sed -n '/^\[profile\.dev/,$p' Cargo.toml >"$target/dev-profile.toml"
+cargo check --manifest-path fuzz/Cargo.toml --target-dir "$target" \
+    --config "$target/dev-profile.toml" --no-default-features --bins
 status=0
 cargo test --workspace --no-fail-fast || status=$?
 if [ -s "$BLKLAB_SKIPS" ]; then
