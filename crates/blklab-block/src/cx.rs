@@ -6,7 +6,8 @@ use blklab_engine::Timers;
 use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink, Why};
 use blklab_trace::{Event, Tracer};
 use blklab_types::{
-    Bio, Completion, Dev, IoMax, IoPrio, Jiffies, Op, Pid, PrioClass, TaskId, Time,
+    Bio, Completion, Dev, IoCostModel, IoCostQos, IoMax, IoPrio, Jiffies, Op, Pid, PrioClass,
+    PrioPolicy, TaskId, Time,
 };
 
 /// In whose context the block layer runs.
@@ -82,7 +83,7 @@ impl IoContext {
 }
 
 /// A control group below the root, as the block controller sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoGroup {
     /// The group it belongs to.
     pub parent: u16,
@@ -93,6 +94,12 @@ pub struct IoGroup {
     pub leaf_weight: Option<u32>,
     /// `io.max`; none: no limits.
     pub io_max: Option<IoMax>,
+    /// `io.weight`, of io.cost; none: the kernel's default.
+    pub cost_weight: Option<u32>,
+    /// `io.latency`, in us; none: no target.
+    pub latency_us: Option<u64>,
+    /// `io.prio.class`.
+    pub prio: PrioPolicy,
 }
 
 /// The io contexts of all tasks of a run, by [`TaskId`], and their groups.
@@ -101,6 +108,10 @@ pub struct TaskTable {
     contexts: Vec<IoContext>,
     /// All but the root.
     groups: Vec<IoGroup>,
+    /// Files of the root: `io.cost.qos`, `io.cost.model`.
+    cost: (IoCostQos, IoCostModel),
+    /// Limits of groups do not hold for those below.
+    limits_are_flat: bool,
 }
 
 impl TaskTable {
@@ -116,6 +127,32 @@ impl TaskTable {
         assert!(usize::from(group.parent) <= self.groups.len(), "no parent");
         self.groups.push(group);
         u16::try_from(self.groups.len()).expect("groups fit 16 bits")
+    }
+
+    /// Limits hold for a group's own tasks alone, as in the first version of control
+    /// groups.
+    pub fn limit_each_alone(&mut self) {
+        self.limits_are_flat = true;
+    }
+
+    /// Whether limits hold for a group's own tasks alone.
+    pub(crate) fn limits_are_flat(&self) -> bool {
+        self.limits_are_flat
+    }
+
+    /// What the root's files say to the cost controller.
+    pub fn set_cost(&mut self, qos: IoCostQos, model: IoCostModel) {
+        self.cost = (qos, model);
+    }
+
+    /// What the root's files say to the cost controller.
+    pub fn cost(&self) -> &(IoCostQos, IoCostModel) {
+        &self.cost
+    }
+
+    /// What a group does to priorities.
+    pub(crate) fn prio_policy(&self, number: u16) -> PrioPolicy {
+        self.group(number).map_or(PrioPolicy::NoChange, |g| g.prio)
     }
 
     /// A control group; none for the root and for numbers without a group.

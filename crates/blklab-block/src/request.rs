@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests and the bios in them, in one table each.
 
+use crate::Pending;
+use crate::mq::BioQos;
 use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, Slab, TaskId, Time, impl_id};
 use std::ops::{BitOrAssign, Index, IndexMut};
 
@@ -112,6 +114,8 @@ pub struct Request {
     pub start_time: Jiffies,
     /// The same as an exact time (`start_time_ns`, 4.x).
     pub allocated: Time,
+    /// When its task first asked for it (`alloc_time_ns`, multi-queue).
+    pub wanted: Time,
     /// Task that allocated it: the submitter of its first bio.
     pub task: TaskId,
     /// State flags.
@@ -179,8 +183,7 @@ impl Request {
 
 #[derive(Clone, Debug)]
 struct BioNode {
-    bio: Bio,
-    queued: Time,
+    pending: Pending,
     next: Option<u32>,
 }
 
@@ -219,6 +222,7 @@ impl Requests {
             group: 0,
             start_time: now,
             allocated: Time::ZERO,
+            wanted: Time::ZERO,
             task,
             state: RqState::default(),
             pool: 0,
@@ -256,10 +260,11 @@ impl Requests {
         self.slots.len()
     }
 
-    /// Makes `bio` the first bio of an empty request.
+    /// Makes a bio the first one of an empty request.
     #[inline(always)]
-    pub fn fill(&mut self, id: RqId, bio: &Bio, queued: Time) {
-        let node = self.bio_node(bio, queued);
+    pub fn fill(&mut self, id: RqId, pending: &Pending) {
+        let node = self.bio_node(pending);
+        let bio = &pending.bio;
         let rq = &mut self[id];
         rq.bio_head = Some(node);
         rq.bio_tail = Some(node);
@@ -271,26 +276,26 @@ impl Requests {
     }
 
     /// Appends a bio.
-    pub fn append(&mut self, id: RqId, bio: &Bio, queued: Time) {
-        let node = self.bio_node(bio, queued);
+    pub fn append(&mut self, id: RqId, pending: &Pending) {
+        let node = self.bio_node(pending);
         let tail = self[id].bio_tail.replace(node);
         match tail {
             Some(t) => self.bios[t].next = Some(node),
             None => self[id].bio_head = Some(node),
         }
-        self.grow(id, bio);
+        self.grow(id, &pending.bio);
     }
 
     /// Puts a bio in front.
-    pub fn prepend(&mut self, id: RqId, bio: &Bio, queued: Time) {
-        let node = self.bio_node(bio, queued);
+    pub fn prepend(&mut self, id: RqId, pending: &Pending) {
+        let node = self.bio_node(pending);
         let head = self[id].bio_head.replace(node);
         self.bios[node].next = head;
         if head.is_none() {
             self[id].bio_tail = Some(node);
         }
-        self.grow(id, bio);
-        self[id].sector = bio.sector;
+        self.grow(id, &pending.bio);
+        self[id].sector = pending.bio.sector;
     }
 
     fn grow(&mut self, id: RqId, bio: &Bio) {
@@ -330,27 +335,32 @@ impl Requests {
 
     /// When the first bio of a request was queued; none if it has no bio.
     pub fn first_queued(&self, id: RqId) -> Option<Time> {
-        self[id].bio_head.map(|bio| self.bios[bio].queued)
+        self[id].bio_head.map(|bio| self.bios[bio].pending.queued)
     }
 
-    /// Takes the first bio of a finished request, with the time of its Q.
+    /// What policies noted of the first bio of a request.
+    pub(crate) fn first_qos(&self, id: RqId) -> BioQos {
+        let first = self[id].bio_head;
+        first.map_or(BioQos::default(), |bio| self.bios[bio].pending.qos)
+    }
+
+    /// Takes the first bio of a finished request.
     #[inline]
-    pub fn take_bio(&mut self, id: RqId) -> Option<(Bio, Time)> {
+    pub fn take_bio(&mut self, id: RqId) -> Option<Pending> {
         let idx = self[id].bio_head?;
         let node = self.bios.remove(idx);
-        let (bio, queued, next) = (node.bio, node.queued, node.next);
+        let (pending, next) = (node.pending, node.next);
         self[id].bio_head = next;
         if next.is_none() {
             self[id].bio_tail = None;
         }
-        Some((bio, queued))
+        Some(pending)
     }
 
     #[inline(always)]
-    fn bio_node(&mut self, bio: &Bio, queued: Time) -> u32 {
+    fn bio_node(&mut self, pending: &Pending) -> u32 {
         self.bios.insert(BioNode {
-            bio: *bio,
-            queued,
+            pending: *pending,
             next: None,
         })
     }

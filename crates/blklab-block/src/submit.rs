@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a submitter and a queue say to each other on either path.
 
+use crate::mq::BioQos;
 use crate::{Cx, Effect, events};
 use blklab_trace::truth::Kind;
 use blklab_types::{Bio, Time};
@@ -16,6 +17,8 @@ pub struct Pending {
     pub bio: Bio,
     /// When it was queued.
     pub queued: Time,
+    /// What policies of the queue noted of it.
+    pub(crate) qos: BioQos,
 }
 
 /// What became of a submission.
@@ -43,9 +46,26 @@ pub enum SleepsFor {
     Request,
     /// Fewer writes under way: write-back throttling.
     WriteBack,
+    /// Fewer bios of its control group under way, for the sake of a sibling's
+    /// `io.latency`.
+    GroupLatency,
+    /// Its control group's share of the device's time (`io.cost`).
+    GroupCost,
 }
 
 impl Pending {
+    /// A bio that no policy has seen.
+    pub fn new(bio: Bio, queued: Time) -> Pending {
+        Pending {
+            bio,
+            queued,
+            qos: BioQos {
+                issued: queued,
+                ..BioQos::default()
+            },
+        }
+    }
+
     /// The bio finished (`bio_endio`): its truth record, and the word to the
     /// simulation.
     pub(crate) fn end(&self, cx: &mut Cx<'_>, error: u16) {

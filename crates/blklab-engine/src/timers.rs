@@ -78,6 +78,20 @@ impl Timers {
         self.arm_at(id, self.hz.start_of(jiffy));
     }
 
+    /// Sets the timer to fire in so many ticks as the kernel's wheel of timers has it from
+    /// 4.8 on: a tick later, and from 63 ticks on at the next multiple of 8, from 504
+    /// on of 64, and so on, so that it is never early (`calc_wheel_index` of
+    /// kernel/time/timer.c). Replaces an earlier setting.
+    pub fn arm_on_wheel(&mut self, id: TimerId, ticks: u64) {
+        let (mut grain, mut reach) = (1, 63);
+        while ticks.saturating_sub(1) >= reach && grain < 1 << 24 {
+            grain *= 8;
+            reach *= 8;
+        }
+        let due = (self.jiffies.0 + ticks + grain) / grain * grain;
+        self.arm(id, Jiffies(due));
+    }
+
     /// Sets a high-resolution timer. Replaces an earlier setting.
     ///
     /// # Panics

@@ -5,7 +5,7 @@ use crate::choose::{DEFAULT_KERNEL, MEASURED_KERNEL};
 use crate::input::ReadFile;
 use crate::settings::{Home, Setting};
 use crate::{
-    Catalogue, DeviceSpec, DmLayer, DmSpec, Experiment, FilesystemSpec, MdOptions, MdSpec,
+    Catalogue, Cgroup, DeviceSpec, DmLayer, DmSpec, Experiment, FilesystemSpec, MdOptions, MdSpec,
     Published, TraceSpec, Variant, Workload,
 };
 use blklab_kernel::{KernelVersion, is_file_of_queue};
@@ -99,6 +99,9 @@ pub(crate) struct RawExperiment {
     published: Vec<Published>,
     #[serde(default, rename = "variant")]
     variants: Vec<RawVariant>,
+    /// Of a measured case: files of the root group.
+    #[serde(default)]
+    guest: BTreeMap<String, RawFile>,
     /// Of a measured case: how long it was measured, in s.
     seconds: Option<u32>,
     /// Of a measured case: whether its block events were recorded.
@@ -416,7 +419,8 @@ impl RawExperiment {
             e.filesystem = filesystem;
         }
         read_settings(&mut e, Home::Machine, &self.vm, catalogue)?;
-        for (name, table) in self.cgroup {
+        let root = (!self.guest.is_empty()).then_some((Cgroup::ROOT.to_owned(), self.guest));
+        for (name, table) in root.into_iter().chain(self.cgroup) {
             let mut files = Vec::new();
             for (file, text) in table {
                 text.collect(file, &mut files);

@@ -15,6 +15,10 @@ pub enum Cause {
     NoRequest,
     /// Its task slept until fewer writes were under way.
     WriteBackThrottling,
+    /// Its task slept for the sake of a sibling group's `io.latency`.
+    GroupLatency,
+    /// Its task slept for its group's share by `io.cost`.
+    GroupCost,
     /// It lay on the plug of its task.
     TaskPlug,
     /// The device's cache had to be flushed first.
@@ -44,6 +48,8 @@ impl Cause {
         match sleep {
             SleepsFor::Request => Cause::NoRequest,
             SleepsFor::WriteBack => Cause::WriteBackThrottling,
+            SleepsFor::GroupLatency => Cause::GroupLatency,
+            SleepsFor::GroupCost => Cause::GroupCost,
         }
     }
 
@@ -52,6 +58,8 @@ impl Cause {
         match self {
             Cause::NoRequest => "no-request",
             Cause::WriteBackThrottling => "write-back-throttling",
+            Cause::GroupLatency => "io-latency",
+            Cause::GroupCost => "io-cost",
             Cause::TaskPlug => "task-plug",
             Cause::Flush => "flush",
             Cause::Driver => "driver",
@@ -128,6 +136,14 @@ impl Words {
             Cause::WriteBackThrottling => {
                 "its task slept until fewer writes were under way: write-back throttling (wbt)"
                     .to_owned()
+            }
+            Cause::GroupLatency => {
+                "its task slept until fewer bios of its group were under way: a group beside it missed \
+                 its io.latency"
+                    .to_owned()
+            }
+            Cause::GroupCost => {
+                "its task slept until its group's share of the device allowed it: io.cost".to_owned()
             }
             Cause::TaskPlug => "on its task's plug, for more requests to follow".to_owned(),
             Cause::Flush => "the device emptied its write cache first (flush)".to_owned(),

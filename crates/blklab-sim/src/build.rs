@@ -212,9 +212,13 @@ pub(crate) fn build_queue(
         }
         Built::Mq(elevator) => {
             let feat = mq::Features::of(e.kernel);
+            let limits = mq_limits(e)?;
             let throttle = mq::Throttle::new(tasks, &feat, e.hz, timers);
-            let mut queue = mq::Queue::new(dev, feat, mq_limits(e)?, elevator, timers);
+            let has_scheduler = elevator.is_some();
+            let policies = mq::GroupPolicies::new(tasks, &feat, &limits, has_scheduler, timers);
+            let mut queue = mq::Queue::new(dev, feat, limits, elevator, timers);
             queue.limit_groups(throttle);
+            queue.add_group_policies(policies);
             Queue::Mq(Box::new(queue))
         }
     })

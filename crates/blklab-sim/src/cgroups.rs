@@ -2,9 +2,9 @@
 //! The experiment's control groups as the block layer numbers them.
 
 use crate::Machine;
-use blklab_block::{IoGroup, Queue, TaskTable};
+use blklab_block::{IoGroup, Queue, TaskTable, mq};
 use blklab_experiment::{Cgroup, Experiment};
-use blklab_target::{CgroupUse, Held};
+use blklab_target::{CgroupUse, Held, Moved};
 use blklab_types::{Hz, IoMax, Span};
 
 /// The number of a group of an experiment by its name; 0, the root, if there is none.
@@ -17,7 +17,7 @@ pub fn number_of(e: &Experiment, name: &str) -> u16 {
 /// A task table without tasks, with the groups: their numbers are their places
 /// in the experiment, from 1.
 pub(crate) fn table(e: &Experiment) -> TaskTable {
-    table_with(e, Cgroup::limits)
+    table_with(e, |g| g.limits().or(g.throttle_limits()))
 }
 
 /// The same for bios that were recorded: what limits held is in their times.
@@ -27,49 +27,86 @@ pub(crate) fn table_of_recorded(e: &Experiment) -> TaskTable {
 
 fn table_with(e: &Experiment, io_max: impl Fn(&Cgroup) -> Option<IoMax>) -> TaskTable {
     let mut tasks = TaskTable::default();
+    if e.has_groups_of_v1() {
+        tasks.limit_each_alone();
+    }
+    let root = |g: &&Cgroup| g.is_root();
+    if let Some(root) = e.cgroups.iter().find(root) {
+        tasks.set_cost(
+            root.cost_qos.unwrap_or_default(),
+            root.cost_model.unwrap_or_default(),
+        );
+    }
     for g in &e.cgroups {
         tasks.add_group(IoGroup {
             parent: g
                 .parent()
                 .map_or(TaskTable::ROOT_GROUP, |p| number_of(e, p)),
-            weight: g.bfq_weight.or(g.blkio_weight),
+            weight: g.weight_of_bfq().or(g.blkio_weight),
             leaf_weight: g.blkio_leaf_weight,
             io_max: io_max(g),
+            cost_weight: g.weight_of_cost(),
+            latency_us: g.latency_us,
+            prio: g.prio.unwrap_or_default(),
         });
     }
     tasks
 }
 
-/// What was held of each group's bios; empty if no group has limits.
+/// What was held of each group's bios, and what their policies say; empty if no group has
+/// limits or policies.
 pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
     m.queue_state(|q| {
         let Queue::Mq(queue) = q else {
             return Vec::new();
         };
-        if !queue.has_group_limits() {
+        if !queue.has_group_limits() && !queue.has_group_policies() {
             return Vec::new();
         }
-        let use_of = |(name, number): (&str, u16)| {
-            let stats = queue.hold_stats(number);
-            CgroupUse {
-                name: name.to_owned(),
-                held: Some(Held {
+        let use_of = |(group, number): (&Cgroup, u16)| {
+            let held = || {
+                let stats = queue.hold_stats(number);
+                Held {
                     bios: stats.bios,
                     longest: ticks(q.hz(), stats.longest),
-                }),
-                ..CgroupUse::default()
+                }
+            };
+            let has_policies = queue.has_group_policies();
+            CgroupUse {
+                name: group.name.clone(),
+                held: queue.has_group_limits().then(held),
+                moved: has_policies.then(|| moved(queue, e, &group.name)),
+                said: queue.policies_say(number),
             }
         };
-        let names = e.cgroups.iter().map(|g| g.name.as_str());
-        names.zip(1..).map(use_of).collect()
+        let groups = e.cgroups.iter().zip(1..);
+        let below_root = groups.filter(|(group, _)| !group.is_root());
+        below_root.map(use_of).collect()
     })
+}
+
+/// What a group and those below it moved.
+fn moved(queue: &mq::Queue, e: &Experiment, name: &str) -> Moved {
+    let is_in = |group: &Cgroup| {
+        let rest = group.name.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let mut all = Moved::default();
+    for (_, number) in e.cgroups.iter().zip(1..).filter(|(g, _)| is_in(g)) {
+        let own = queue.moved(number);
+        for what in 0..3 {
+            all.bytes[what] += own.bytes[what];
+            all.ios[what] += own.ios[what];
+        }
+    }
+    all
 }
 
 /// Whether write-back is charged to groups: on the unified hierarchy, which is that
 /// of the multi-queue path, by the filesystems that say so (`SB_I_CGROUPWB`).
 pub(crate) fn charges_write_back(e: &Experiment) -> bool {
     let traits = crate::filesystem::filesystem_traits(e);
-    !e.cgroups.is_empty() && !e.kernel.has_single_queue() && traits.cgroup_writeback
+    !e.cgroups.is_empty() && !e.has_groups_of_v1() && traits.cgroup_writeback
 }
 
 /// Whose the write-back of files is.
@@ -81,7 +118,7 @@ pub(crate) fn write_back_note(e: &Experiment) -> Option<String> {
         "control groups: write-back of a file is charged to the group that first wrote to it; \
          of the machine's dirty limits each group has the share that it has of what is written"
             .to_owned()
-    } else if !e.kernel.has_single_queue() {
+    } else if !e.has_groups_of_v1() {
         format!(
             "control groups: write-back of {} is charged to the root group",
             e.filesystem.name

@@ -47,3 +47,81 @@ impl IoPrio {
         }
     }
 }
+
+/// What a control group does to the priorities of its bios (`io.prio.class`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrioPolicy {
+    /// `no-change`.
+    #[default]
+    NoChange,
+    /// `promote-to-rt`: what is not real time becomes it, at level 4.
+    PromoteToRt,
+    /// `none-to-rt` before 6.5: what has no class becomes real time, at level 0.
+    NoneToRt,
+    /// `restrict-to-be`: nothing is better than best effort.
+    RestrictToBe,
+    /// `idle`: everything is idle.
+    Idle,
+}
+
+impl PrioPolicy {
+    /// What it makes of a priority.
+    #[must_use]
+    pub fn apply(self, prio: IoPrio) -> IoPrio {
+        let worst = |class| {
+            let limit = IoPrio { class, level: 0 };
+            if limit.value() > prio.value() {
+                limit
+            } else {
+                prio
+            }
+        };
+        match self {
+            PrioPolicy::NoChange => prio,
+            PrioPolicy::PromoteToRt if prio.class == PrioClass::RealTime => prio,
+            PrioPolicy::PromoteToRt => IoPrio {
+                class: PrioClass::RealTime,
+                level: 4,
+            },
+            PrioPolicy::NoneToRt => worst(PrioClass::RealTime),
+            PrioPolicy::RestrictToBe => worst(PrioClass::BestEffort),
+            PrioPolicy::Idle => worst(PrioClass::Idle),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IoPrio, PrioClass, PrioPolicy};
+
+    #[test]
+    fn policies_of_groups() {
+        let prio = |class, level| IoPrio { class, level };
+        let none = prio(PrioClass::None, 0);
+        let real_time = prio(PrioClass::RealTime, 2);
+        let best_effort = prio(PrioClass::BestEffort, 6);
+        let idle = prio(PrioClass::Idle, 0);
+        let all =
+            |policy: PrioPolicy| [none, real_time, best_effort, idle].map(|p| policy.apply(p));
+        assert_eq!(
+            all(PrioPolicy::NoChange),
+            [none, real_time, best_effort, idle]
+        );
+        let promoted = prio(PrioClass::RealTime, 4);
+        assert_eq!(
+            all(PrioPolicy::PromoteToRt),
+            [promoted, real_time, promoted, promoted]
+        );
+        let first = prio(PrioClass::RealTime, 0);
+        assert_eq!(
+            all(PrioPolicy::NoneToRt),
+            [first, real_time, best_effort, idle]
+        );
+        let limit = prio(PrioClass::BestEffort, 0);
+        assert_eq!(
+            all(PrioPolicy::RestrictToBe),
+            [limit, limit, best_effort, idle]
+        );
+        assert_eq!(all(PrioPolicy::Idle), [idle; 4]);
+    }
+}

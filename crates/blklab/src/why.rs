@@ -278,7 +278,13 @@ pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Erro
     }
     for group in &e.cgroups {
         for (file, value) in group.files() {
-            facts.push((format!("cgroup.{}.{file}", group.name), value));
+            // The root's files are those of the device.
+            let key = if group.is_root() {
+                file.to_owned()
+            } else {
+                format!("cgroup.{}.{file}", group.name)
+            };
+            facts.push((key, value));
         }
     }
     facts.extend(members(e)?);

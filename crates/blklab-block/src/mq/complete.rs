@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Completion, requeueing, and the end of a request.
 
-use crate::mq::{Queue, WbtClass};
+use crate::mq::Queue;
 use crate::{Cx, Effect, Pending, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Completion, Op};
+use blklab_types::Completion;
 
 impl Queue {
     /// The device finished a request (`blk_mq_complete_request`,
@@ -22,9 +22,8 @@ impl Queue {
         events::rq_trace(dev, cx, Action::Complete, request, flags, error);
         let busy = u64::from(self.device_busy);
         events::rq_truth(cx, Kind::Complete, rq, &self.core.rqs[rq], busy);
-        if let Some(wbt) = &mut self.wbt {
-            let request = &self.core.rqs[rq];
-            wbt.completed(request.op, cx.now.since(request.handed_over));
+        for policy in self.policies.each() {
+            policy.completed(cx, &self.core.rqs[rq]);
         }
         if self.is_flush_step(rq) {
             self.complete_flush_step(cx, rq, error);
@@ -46,8 +45,9 @@ impl Queue {
     /// Ends the bios of a request (`blk_update_request`), and the request
     /// (`__blk_mq_end_request`).
     pub(crate) fn finish(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
-            self.end_bio(cx, &Pending { bio, queued }, error);
+        while let Some(done) = self.core.rqs.take_bio(rq) {
+            self.leave_policies(cx, &done);
+            self.end_bio(cx, &done, error);
         }
         if self.is_scheduled(rq)
             && let Some(elv) = &mut self.elv
@@ -89,7 +89,9 @@ impl Queue {
         {
             elv.finished(&mut self.core, cx, id);
         }
-        self.leave_wbt(cx, id);
+        for policy in self.policies.each() {
+            policy.freed(cx, id, &self.core.rqs[id], &mut self.wakes);
+        }
         let rq = &mut self.core.rqs[id];
         let (cpu, h) = (rq.cpu, rq.hctx);
         let (tag, sched_tag) = (rq.tag.take(), rq.sched_tag.take());
@@ -107,17 +109,12 @@ impl Queue {
         self.push_wakes(cx);
     }
 
-    /// Write-back throttling no longer counts a request (`wbt_done`).
-    fn leave_wbt(&mut self, cx: &mut Cx<'_>, id: RqId) {
-        let Some(wbt) = &mut self.wbt else { return };
-        let rq = &self.core.rqs[id];
-        if rq.op == Op::Read {
-            wbt.read_freed(cx.jiffies, id);
-        } else if rq.state.has(RqState::THROTTLED_WRITE) {
-            wbt.freed(cx.timers, WbtClass::Background, &mut self.wakes);
-        } else if rq.state.has(RqState::THROTTLED_DISCARD) {
-            wbt.freed(cx.timers, WbtClass::Discard, &mut self.wakes);
+    /// A bio that policies have seen ended (`rq_qos_done_bio`).
+    fn leave_policies(&mut self, cx: &mut Cx<'_>, done: &Pending) {
+        for policy in self.policies.each() {
+            policy.bio_done(cx, done, &mut self.wakes);
         }
+        self.push_wakes(cx);
     }
 
     /// The driver gives a request back that it had started
@@ -127,8 +124,8 @@ impl Queue {
         self.put_driver_tag(rq);
         self.core.rq_trace(cx, Action::Requeue, rq);
         self.core.rqs[rq].state.clear(RqState::STARTED);
-        if let Some(wbt) = &mut self.wbt {
-            wbt.requeued(rq);
+        for policy in self.policies.each() {
+            policy.requeued(rq);
         }
         if self.is_scheduled(rq)
             && let Some(elv) = &mut self.elv

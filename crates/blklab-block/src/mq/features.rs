@@ -76,6 +76,20 @@ blklab_kernel::features! {
         pub throttle_waits_for_one_io: bool = false,
         /// Metadata is not held back; what follows waits longer instead.
         pub throttle_lends_to_meta: bool = false,
+        /// `none-to-rt` of `io.prio.class` means `promote-to-rt`.
+        pub none_to_rt_promotes: bool = false,
+        /// `io.latency` joins the policies when a target is written, not with the disk.
+        pub latency_joins_late: bool = false,
+        /// Its time begins for each part of a bio, not with the submission.
+        pub latency_begins_in_queue: bool = false,
+        /// `io.cost`: while tasks wait for requests the rate falls below `min`.
+        pub cost_falls_below_min: bool = true,
+        /// `io.cost`: a flush without data costs what a page does.
+        pub cost_charges_empty: bool = true,
+        /// `io.cost`: a change of the device's class resets its rate for good.
+        pub cost_class_resets_rate: bool = false,
+        /// `io.cost`: a period in which nothing ended leaves the busy level as it is.
+        pub cost_waits_for_ends: bool = false,
     }
 
     /// What changed, release by release: one entry for each release at which
@@ -83,9 +97,10 @@ blklab_kernel::features! {
     /// where a change between them came is taken from the history of the files as
     /// far as it is known.
     pub const CHANGES = {
-        "5.14": "dispatch loop stops at the first request without a driver tag",
-            "block/blk-mq-sched.c" => {
+        "5.14": "dispatch loop stops at the first request without a driver tag; io.cost keeps its rate above min while tasks wait for requests",
+            "block/blk-mq-sched.c, block/blk-iocost.c" => {
             loop_stops_without_tag: true,
+            cost_falls_below_min: false,
         }
         "5.16": "plugs: 32 requests, newest first, allocated together; direct issue from plugs",
             "block/blk-mq.c, block/blk-merge.c" => {
@@ -110,8 +125,17 @@ blklab_kernel::features! {
         "6.2": "a batch of freed tags wakes tasks of several wait queues", "lib/sbitmap.c" => {
             tag_wakes: TagWakes::Spill,
         }
-        "6.12": "every bio is plugged, oldest first; limited depths count all tags; ordered data are ordinary requests; io.max does not hold metadata back (as in 6.12.117)",
-            "block/blk-core.c, block/blk-mq.c, block/blk-flush.c, block/blk-throttle.c, lib/sbitmap.c" => {
+        "6.3": "io.latency joins the queue's policies at its first target", "block/blk-iolatency.c" => {
+            latency_joins_late: true,
+        }
+        "6.5": "io.prio.class has promote-to-rt, and none-to-rt means the same",
+            "block/blk-ioprio.c" => {
+            none_to_rt_promotes: true,
+        }
+        "6.12": "every bio is plugged, oldest first; limited depths count all tags; ordered data are ordinary requests; io.max does not hold metadata back; io.cost does not charge empty flushes, and a change of class resets its rate (as in 6.12.117)",
+            "block/blk-core.c, block/blk-mq.c, block/blk-flush.c, block/blk-throttle.c, block/blk-iocost.c, lib/sbitmap.c" => {
+            cost_charges_empty: false,
+            cost_class_resets_rate: true,
             plug_order: PlugOrder::OldestFirst,
             implicit_plug: true,
             shallow_depth_is_total: true,
@@ -126,6 +150,11 @@ blklab_kernel::features! {
             tells_depth_too_early: false,
             max_sectors: 8192,
             long_read_ahead: true,
+        }
+        "6.18": "io.cost leaves its busy level as it is while nothing ends; the time of io.latency begins for each part of a bio (between 6.13 and 7.3)",
+            "block/blk-iocost.c, block/blk-iolatency.c, block/blk-mq.c" => {
+            latency_begins_in_queue: true,
+            cost_waits_for_ends: true,
         }
         "7.2": "a bio outside of a task's plug is not plugged (7.1.13 plugs it, 7.2.12 does not)",
             "block/blk-core.c" => {

@@ -2,7 +2,7 @@
 //! Insertion into the scheduler, a software queue, or a hardware queue's list.
 
 use crate::mq::Queue;
-use crate::{Cx, RqId};
+use crate::{Cx, Pending, RqId};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 use blklab_types::Bio;
@@ -47,7 +47,7 @@ impl Queue {
         let Some(rq) = self.get_request(cx, &bio, None) else {
             return false;
         };
-        self.core.rqs.fill(rq, &bio, cx.now);
+        self.core.rqs.fill(rq, &Pending::new(bio, cx.now));
         let h = self.core.rqs[rq].hctx;
         self.insert(cx, rq, false);
         self.core.run_hctx(h);

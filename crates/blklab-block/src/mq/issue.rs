@@ -107,8 +107,8 @@ impl Queue {
         self.device_busy += 1;
         self.core.rqs[rq].state |= RqState::STARTED;
         self.core.rqs[rq].handed_over = cx.now;
-        if let Some(wbt) = &mut self.wbt {
-            wbt.issued(cx.now, self.core.rqs[rq].op, rq);
+        for policy in self.policies.each() {
+            policy.issued(cx, rq, &self.core.rqs[rq]);
         }
         self.core.rq_event(cx, Action::Issue, Kind::Issue, rq);
         let busy = u64::from(self.device_busy);

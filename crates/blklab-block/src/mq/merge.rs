@@ -141,16 +141,21 @@ impl Queue {
             }
             return false;
         }
+        let mut part = *part;
+        let first = core.rqs.first_qos(rq);
+        for policy in self.policies.each() {
+            policy.merged(cx, &core.rqs[rq], first, &mut part);
+        }
         match side {
             Merge::Back => {
                 events::bio_event(core.dev, cx, Action::BackMerge, Kind::BackMerge, bio);
                 core.unhash(rq);
-                core.rqs.append(rq, bio, part.queued);
+                core.rqs.append(rq, &part);
                 core.rehash(rq);
             }
             Merge::Front => {
                 events::bio_event(core.dev, cx, Action::FrontMerge, Kind::FrontMerge, bio);
-                core.rqs.prepend(rq, bio, part.queued);
+                core.rqs.prepend(rq, &part);
             }
         }
         true

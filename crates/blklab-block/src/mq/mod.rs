@@ -23,26 +23,32 @@ mod insert;
 mod issue;
 mod limits;
 mod merge;
+mod moved;
 mod plug;
+mod qos;
 mod release;
 mod run;
 mod split;
 mod submit;
 mod tags;
 mod throttle;
-mod wbt;
 
 pub use self::core::{Core, Work};
 pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder, TagWakes};
 pub use self::limits::{Limits, Refusal};
+pub use self::moved::GroupMoved;
+pub(crate) use self::qos::BioQos;
+pub use self::qos::GroupPolicies;
+pub use self::qos::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 pub use self::tags::{TagRules, Tags};
 pub use self::throttle::{HoldStats, Throttle, Throttled};
-pub use self::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
 
 use crate::mq::byte_budget::ByteBudget;
 use crate::mq::flush::FlushQueue;
 use crate::mq::plug::Plug;
+use crate::mq::qos::Chain;
+
 use crate::mq::split::Chains;
 use crate::mq::submit::Step;
 use crate::{Cx, Effect, List, Pending, RqId};
@@ -94,7 +100,12 @@ pub struct Queue {
     ctxs: Vec<List>,
     submitters: IdVec<TaskId, Submitter>,
     chains: Chains,
-    wbt: Option<Wbt>,
+    /// What may hold bios back before they get a request.
+    policies: Chain,
+    /// Groups have policies, so what they move is counted.
+    counts_groups: bool,
+    /// By group.
+    moved: Vec<GroupMoved>,
     /// None: no group has limits.
     throttle: Option<Throttle>,
     /// Bios that it let go on, for kthrotld.
@@ -171,7 +182,9 @@ impl Queue {
             hctxs,
             submitters: IdVec::default(),
             chains: Chains::default(),
-            wbt,
+            policies: Chain::new(wbt),
+            counts_groups: false,
+            moved: Vec::new(),
             throttle: None,
             released: VecDeque::new(),
             releasing: Vec::new(),
@@ -279,8 +292,9 @@ impl Queue {
         if self.is_byte_budget_tick(cx, timer) {
             return true;
         }
-        if self.wbt.as_ref().is_some_and(|w| w.timer_id() == timer) {
-            self.end_wbt_window(cx);
+        let wakes = &mut self.wakes;
+        if self.policies.owns_timer(cx, timer, wakes) {
+            self.push_wakes(cx);
             return true;
         }
         if self
@@ -302,16 +316,9 @@ impl Queue {
     /// A task slept because too much was dirty: buffered writes are urgent for a
     /// while.
     pub fn dirty_wait(&mut self, jiffies: Jiffies) {
-        if let Some(wbt) = &mut self.wbt {
-            wbt.dirty_wait(jiffies);
+        for policy in self.policies.each() {
+            policy.dirty_wait(jiffies);
         }
-    }
-
-    fn end_wbt_window(&mut self, cx: &mut Cx<'_>) {
-        if let Some(wbt) = &mut self.wbt {
-            wbt.timer(cx.now, cx.timers, &mut self.wakes);
-        }
-        self.push_wakes(cx);
     }
 
     pub(super) fn push_wakes(&mut self, cx: &mut Cx<'_>) {

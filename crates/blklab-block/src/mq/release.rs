@@ -3,7 +3,7 @@
 //! a worker, kthrotld, submits them under a plug of its own
 //! (`blk_throtl_dispatch_work_fn`).
 
-use crate::mq::{HoldStats, Queue, Throttle, Throttled};
+use crate::mq::{GroupPolicies, HoldStats, Queue, Throttle, Throttled};
 use crate::{Cx, Effect, Pending, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
@@ -14,6 +14,14 @@ impl Queue {
     /// before those of the queue.
     pub fn limit_groups(&mut self, throttle: Option<Throttle>) {
         self.throttle = throttle;
+    }
+
+    /// Policies of groups join those of the queue. Their timers were registered before
+    /// those of the queue.
+    pub fn add_group_policies(&mut self, policies: GroupPolicies) {
+        let wbt_was_set = self.core.limits.wbt_lat_us.is_some();
+        self.counts_groups |= !policies.is_empty();
+        (self.policies).add_groups(policies, &self.core.feat, wbt_was_set);
     }
 
     /// What limits groups, if anything does.
@@ -71,10 +79,13 @@ impl Queue {
         let queued = match bio.completion {
             Completion::Split { chain } => self.chains.queued(chain),
             _ => {
+                self.count_for_group(&bio);
                 events::bio_event(self.core.dev, cx, Action::Queue, Kind::Queue, &bio);
                 cx.now
             }
         };
-        Some(self.go_on(cx, &mut Pending { bio, queued }))
+        let mut pending = Pending::new(bio, queued);
+        pending.qos.issued = cx.now;
+        Some(self.go_on(cx, &mut pending))
     }
 }

@@ -53,11 +53,7 @@ impl Chains {
             return None;
         }
         let chain = self.chains.remove(id);
-        let whole = Pending {
-            bio: chain.bio,
-            queued: chain.queued,
-        };
-        Some((whole, chain.error))
+        Some((Pending::new(chain.bio, chain.queued), chain.error))
     }
 }
 
@@ -106,10 +102,9 @@ impl Queue {
             ..part
         };
         events::split_event(self.core.dev, cx, &head, pending.bio.sector);
-        Some(Pending {
-            bio: head,
-            queued: pending.queued,
-        })
+        let mut front = Pending::new(head, pending.queued);
+        front.qos.issued = cx.now;
+        Some(front)
     }
 }
 

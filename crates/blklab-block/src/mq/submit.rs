@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a bio from `submit_bio` to its request.
 
-use crate::mq::{Queue, Tags, WbtAdmit, WbtClass};
+use crate::mq::{Queue, Tags, WbtClass};
 use crate::submit::EOPNOTSUPP;
 use crate::{Cx, Pending, RqId, RqState, SleepsFor, Submit, events};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, BioFlags, Dev, IoPrio, Op, PrioClass, TaskId};
+use blklab_types::{Bio, BioFlags, Dev, IoPrio, Op, PrioClass, PrioPolicy, TaskId, Time};
 
 /// How far a bio came whose task sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub(crate) enum Step {
     /// It does not sleep.
     #[default]
     None,
-    /// It waits for writes to finish; then it is counted in the class.
-    Throttled(WbtClass),
-    /// It waits for a tag, and is counted in the class.
-    Tag(TagWait, Option<WbtClass>),
-    /// It has a request, for which its task has the processor; it is counted in the class.
-    Request(RqId, Option<WbtClass>),
+    /// The policy at this place of the chain holds it back.
+    Throttled(usize),
+    /// It waits for a tag.
+    Tag(TagWait),
+    /// It has a request, for which its task has the processor.
+    Request(RqId),
 }
 
 /// What became of a bio or a part of one.
@@ -42,6 +42,8 @@ pub(crate) struct TagWait {
     hctx: u16,
     /// The limit that the scheduler named when the bio came.
     depth: Option<u32>,
+    /// Since when.
+    since: Time,
 }
 
 /// Whether a bio asks for a flush before it or for writing through.
@@ -64,12 +66,10 @@ impl Queue {
         bio: Bio,
         stacked: Option<(Dev, u64)>,
     ) -> Submit {
-        let mut pending = Pending {
-            bio,
-            queued: cx.now,
-        };
+        let mut pending = Pending::new(bio, cx.now);
         pending.bio.ioprio = self.priority(cx, &bio);
         pending.bio.group = cx.tasks.group_of(&bio);
+        pending.bio.ioprio = self.group_priority(cx, &pending.bio);
         if is_ordered(&bio) {
             if self.core.limits.queue.has_flush {
                 pending.bio.flags |= BioFlags::SYNC;
@@ -95,22 +95,23 @@ impl Queue {
         if self.is_held(cx, &pending.bio, false) {
             return Submit::Done;
         }
+        self.count_for_group(&pending.bio);
         events::bio_event(dev, cx, Action::Queue, Kind::Queue, &pending.bio);
         self.go_on(cx, &mut pending)
     }
 
     /// A task that slept for a request goes on.
-    pub fn resume(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
+    pub fn resume(&mut self, cx: &mut Cx<'_>, mut pending: Pending) -> Submit {
         let task = pending.bio.task;
         let went_on = match std::mem::take(&mut self.submitter(task).step) {
             Step::None => unreachable!("only a task that slept goes on"),
-            Step::Throttled(class) => self.allocate_and_queue(cx, &pending, Some(class)),
-            Step::Tag(wait, class) => {
+            Step::Throttled(at) => self.pass_policies(cx, &mut pending, Some(at)),
+            Step::Tag(wait) => {
                 self.end_wait_for_tag(cx, wait.hctx);
                 let rq = self.obtain_awaited(cx, &pending.bio, wait.depth);
-                self.queue_with(cx, rq, &pending, class, wait.depth)
+                self.queue_with(cx, rq, &pending, wait.depth, wait.since)
             }
-            Step::Request(rq, class) => self.queue_paid(cx, rq, &pending, class),
+            Step::Request(rq) => self.queue_paid(cx, rq, &pending),
         };
         match went_on {
             Went::On => {}
@@ -134,16 +135,18 @@ impl Queue {
                 return Submit::Refused;
             }
             let front = self.split(cx, pending);
-            let part = front.as_ref().unwrap_or(pending);
+            let mut part = front.unwrap_or(*pending);
+            if self.core.feat.latency_begins_in_queue {
+                part.qos.issued = cx.now;
+            }
             self.start_implicit_plug(task);
-            let went_on = self.submit_part(cx, part);
+            let went_on = self.submit_part(cx, &mut part);
             if went_on == Went::Refused {
                 self.end_implicit_plug(cx, task);
                 self.refuse(cx, pending);
                 return Submit::Refused;
             }
             if went_on != Went::On {
-                let part = *part;
                 self.submitter(task).rest = front.map(|_| *pending);
                 return match went_on {
                     Went::Pays => Submit::Pays(part),
@@ -170,9 +173,9 @@ impl Queue {
         events::refused_event(self.core.dev, cx, &pending.bio);
     }
 
-    /// A part is merged (`blk_mq_attempt_bio_merge`), or it passes write-back
-    /// throttling (`rq_qos_throttle`) and gets a request.
-    fn submit_part(&mut self, cx: &mut Cx<'_>, part: &Pending) -> Went {
+    /// A part is merged (`blk_mq_attempt_bio_merge`), or it passes the policies and gets
+    /// a request.
+    fn submit_part(&mut self, cx: &mut Cx<'_>, part: &mut Pending) -> Went {
         if is_mergeable(&part.bio)
             && self.core.limits.queue.nomerges < 2
             && (self.merge_into_plug(cx, part) || self.merge_bio(cx, part))
@@ -180,34 +183,43 @@ impl Queue {
             self.push_runs(cx);
             return Went::On;
         }
-        let admitted = match &mut self.wbt {
-            Some(wbt) => wbt.try_admit(cx.timers, &part.bio),
-            None => WbtAdmit::Untracked,
-        };
-        match admitted {
-            WbtAdmit::Untracked => self.allocate_and_queue(cx, part, None),
-            WbtAdmit::Tracked(class) => self.allocate_and_queue(cx, part, Some(class)),
-            WbtAdmit::Sleeps(class) => {
-                self.sleep(cx, &part.bio, Step::Throttled(class));
-                Went::Sleeps
-            }
+        self.pass_policies(cx, part, None)
+    }
+
+    /// A part passes the policies (`rq_qos_throttle`), those behind the one that it slept
+    /// for if it did, and gets a request.
+    fn pass_policies(
+        &mut self,
+        cx: &mut Cx<'_>,
+        part: &mut Pending,
+        slept_at: Option<usize>,
+    ) -> Went {
+        let sleeps_at = self.policies.pass(cx, part, slept_at, &mut self.wakes);
+        self.push_wakes(cx);
+        if let Some(at) = sleeps_at {
+            self.sleep(cx, &part.bio, Step::Throttled(at));
+            return Went::Sleeps;
         }
+        let went = self.allocate_and_queue(cx, part);
+        if went == Went::Refused {
+            for policy in self.policies.each() {
+                policy.refused(cx, part, &mut self.wakes);
+            }
+            self.push_wakes(cx);
+        }
+        went
     }
 
     /// Steps 8 to 12 of the life of a bio: a request, then into the plug, the
     /// scheduler, a software queue or the driver.
-    fn allocate_and_queue(
-        &mut self,
-        cx: &mut Cx<'_>,
-        part: &Pending,
-        class: Option<WbtClass>,
-    ) -> Went {
+    fn allocate_and_queue(&mut self, cx: &mut Cx<'_>, part: &Pending) -> Went {
+        let now = cx.now;
         if let Some(rq) = self.take_cached(&part.bio) {
-            return self.queue_with(cx, Some(rq), part, class, None);
+            return self.queue_with(cx, Some(rq), part, None, now);
         }
         let depth = self.depth_for(cx, &part.bio);
         let rq = self.obtain_request(cx, &part.bio, depth);
-        self.queue_with(cx, rq, part, class, depth)
+        self.queue_with(cx, rq, part, depth, now)
     }
 
     /// The rest of it, once there is a request; the task sleeps if there is none.
@@ -216,37 +228,32 @@ impl Queue {
         cx: &mut Cx<'_>,
         rq: Option<RqId>,
         part: &Pending,
-        class: Option<WbtClass>,
         depth: Option<u32>,
+        since: Time,
     ) -> Went {
         let bio = &part.bio;
         let Some(rq) = rq else {
             if bio.flags.has(BioFlags::NOWAIT) {
                 return Went::Refused;
             }
-            self.sleep_for_tag(cx, bio, class, depth);
+            self.sleep_for_tag(cx, bio, depth, since);
             return Went::Sleeps;
         };
+        self.core.rqs[rq].wanted = since;
         self.core.work.requests += 1;
         if self.pays_for_requests {
-            self.submitter(bio.task).step = Step::Request(rq, class);
+            self.submitter(bio.task).step = Step::Request(rq);
             return Went::Pays;
         }
-        self.queue_paid(cx, rq, part, class)
+        self.queue_paid(cx, rq, part)
     }
 
     /// The rest of it, once the task has had the processor for the request.
-    fn queue_paid(
-        &mut self,
-        cx: &mut Cx<'_>,
-        rq: RqId,
-        part: &Pending,
-        class: Option<WbtClass>,
-    ) -> Went {
+    fn queue_paid(&mut self, cx: &mut Cx<'_>, rq: RqId, part: &Pending) -> Went {
         let bio = &part.bio;
         events::bio_event(self.core.dev, cx, Action::GetRequest, Kind::GetRequest, bio);
-        self.core.rqs.fill(rq, bio, part.queued);
-        self.core.rqs[rq].state |= match class {
+        self.core.rqs.fill(rq, part);
+        self.core.rqs[rq].state |= match part.qos.class {
             None => RqState::default(),
             Some(WbtClass::Background) => RqState::THROTTLED_WRITE,
             Some(WbtClass::Discard) => RqState::THROTTLED_DISCARD,
@@ -336,6 +343,7 @@ impl Queue {
         let id = (self.core.rqs).alloc(bio.op, bio.flags, context, cx.jiffies);
         let rq = &mut self.core.rqs[id];
         rq.allocated = cx.now;
+        rq.wanted = cx.now;
         rq.sched_tag = sched_tag;
         rq.tag = tag;
         rq.cpu = cpu;
@@ -352,17 +360,11 @@ impl Queue {
     }
 
     /// There is no tag: the task joins those that wait for one (`blk_mq_get_tag`).
-    fn sleep_for_tag(
-        &mut self,
-        cx: &mut Cx<'_>,
-        bio: &Bio,
-        class: Option<WbtClass>,
-        depth: Option<u32>,
-    ) {
+    fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>, since: Time) {
         let hctx = self.hctx_of(cx.running.cpu);
         let queue = self.submitter(bio.task).wait_queue;
         self.request_tags(hctx).wait(queue, bio.task);
-        self.sleep(cx, bio, Step::Tag(TagWait { hctx, depth }, class));
+        self.sleep(cx, bio, Step::Tag(TagWait { hctx, depth, since }));
     }
 
     /// A task that waited for a tag of a hardware queue was woken. If it runs on a
@@ -381,8 +383,8 @@ impl Queue {
     /// What a task sleeps for whose submission said that it does.
     pub fn sleeps_for(&self, task: TaskId) -> SleepsFor {
         match self.submitters[task].step {
-            Step::Throttled(_) => SleepsFor::WriteBack,
-            Step::None | Step::Tag(..) | Step::Request(..) => SleepsFor::Request,
+            Step::Throttled(at) => self.policies.sleeps_for(at),
+            Step::None | Step::Tag(_) | Step::Request(_) => SleepsFor::Request,
         }
     }
 
@@ -408,6 +410,15 @@ impl Queue {
             return task.derived_ioprio();
         }
         task.ioprio
+    }
+
+    /// What a bio's group makes of its priority (`blkcg_set_ioprio`).
+    fn group_priority(&self, cx: &Cx<'_>, bio: &Bio) -> IoPrio {
+        let policy = match cx.tasks.prio_policy(bio.group) {
+            PrioPolicy::NoneToRt if self.core.feat.none_to_rt_promotes => PrioPolicy::PromoteToRt,
+            policy => policy,
+        };
+        policy.apply(bio.ioprio)
     }
 
     /// The plug that a bio passes through for itself alone (6.12, `__submit_bio`).

@@ -2,7 +2,7 @@
 //! Completion, requeueing, and the end of a request.
 
 use crate::sq::Queue;
-use crate::{Cx, Pending, RqId, RqState};
+use crate::{Cx, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 
@@ -42,8 +42,8 @@ impl Queue {
     /// (`end_that_request_last`, later `blk_finish_request`).
     #[inline(always)]
     pub(crate) fn finish_request(&mut self, cx: &mut Cx<'_>, rq: RqId, error: u16) {
-        while let Some((bio, queued)) = self.core.rqs.take_bio(rq) {
-            Pending { bio, queued }.end(cx, error);
+        while let Some(pending) = self.core.rqs.take_bio(rq) {
+            pending.end(cx, error);
         }
         self.leave_flight(cx, rq);
         self.put_request(cx, rq);

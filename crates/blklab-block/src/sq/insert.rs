@@ -3,7 +3,7 @@
 
 use crate::sq::Queue;
 use crate::sq::core::UNMERGEABLE;
-use crate::{Cx, RqId, RqState};
+use crate::{Cx, Pending, RqId, RqState};
 use blklab_trace::Action;
 use blklab_trace::truth::Kind;
 
@@ -28,7 +28,7 @@ impl Queue {
         let Some(rq) = self.get_request(cx, bio) else {
             return false;
         };
-        self.core.rqs.fill(rq, bio, cx.now);
+        self.core.rqs.fill(rq, &Pending::new(*bio, cx.now));
         self.core.rq_event(cx, Action::Insert, Kind::Insert, rq);
         self.add_to_scheduler(cx, rq);
         self.run_if_requested(cx);

@@ -75,13 +75,13 @@ impl Queue {
             Merge::Back => {
                 self.core
                     .bio_event(cx, Action::BackMerge, Kind::BackMerge, &pending.bio);
-                self.core.rqs.append(rq, &pending.bio, pending.queued);
+                self.core.rqs.append(rq, pending);
                 self.core.rehash(rq, u64::from(pending.bio.nr_sectors));
             }
             Merge::Front => {
                 self.core
                     .bio_event(cx, Action::FrontMerge, Kind::FrontMerge, &pending.bio);
-                self.core.rqs.prepend(rq, &pending.bio, pending.queued);
+                self.core.rqs.prepend(rq, pending);
             }
         }
     }

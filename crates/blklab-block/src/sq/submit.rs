@@ -24,10 +24,7 @@ impl Queue {
         bio: Bio,
         stacked: Option<(Dev, u64)>,
     ) -> Submit {
-        let mut pending = Pending {
-            bio,
-            queued: cx.now,
-        };
+        let mut pending = Pending::new(bio, cx.now);
         let ordered = BioFlags::FLUSH | BioFlags::FUA;
         if self.core.feat.ordered != Ordered::Barrier
             && bio.flags.any(ordered)
@@ -98,7 +95,7 @@ impl Queue {
             self.sleep_for_request(cx, &pending);
             return Submit::Sleeps(pending);
         };
-        self.core.rqs.fill(rq, &pending.bio, pending.queued);
+        self.core.rqs.fill(rq, &pending);
         if self.core.feat.task_plug {
             self.add_with_task_plug(cx, rq, &pending.bio);
         } else {

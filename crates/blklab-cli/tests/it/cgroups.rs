@@ -142,8 +142,8 @@ fn what_is_wrong_is_one_line() {
             "blklab: j.fio: cgroup a: io.max: kernel 4.19: it is modelled from 5.0 on; the limits of",
         ),
         (
-            &["--kernel", "6.1", "--set", "cgroup.a.io.latency=target=1"],
-            "blklab: j.fio: cgroup a: io.latency is not modelled; the target kernel has it, and modelled",
+            &["--kernel", "6.1", "--set", "cgroup.a.memory.high=1048576"],
+            "blklab: j.fio: cgroup a: memory.high is not modelled; the target kernel has it, and modelled",
         ),
         (
             &["--kernel", "6.1", "--set", "cgroup.a.io.max=rps=1"],

@@ -6,6 +6,7 @@ mod check;
 use crate::settings::{Setting, cgroup_files};
 use crate::{Cgroup, Experiment};
 use blklab_fio::job::Job;
+use blklab_kernel::KernelVersion;
 use blklab_types::shown;
 use blklab_types::{Error, no_such};
 
@@ -48,7 +49,7 @@ fn find_file(name: &str) -> Option<&'static Setting> {
 }
 
 fn no_file(name: &str) -> String {
-    let names: Vec<&str> = cgroup_files().flat_map(Setting::names).collect();
+    let names: Vec<&str> = cgroup_files().map(Setting::name).collect();
     no_such("file", name, &names)
 }
 
@@ -60,6 +61,9 @@ fn split_key(rest: &str) -> Option<(&str, &str)> {
         .max()?;
     Some((&rest[..at], &rest[at + 1..]))
 }
+
+/// The first release whose io.cost is modelled by its own rules.
+const COST_AS_MODELLED: KernelVersion = KernelVersion::new(5, 10);
 
 /// Most control groups, with those above them.
 pub(crate) const CGROUPS_MAX: usize = 4096;
@@ -94,10 +98,6 @@ impl Experiment {
         let about = |what: String, key: String| {
             Error::new(format!("cgroup {}: {what}", shown(name))).about(key)
         };
-        if let Some((one, other)) = twice(files) {
-            let what = format!("{one} and {other} are the same; give one");
-            return Err(about(what, format!("cgroup.{name}.{other}")));
-        }
         let group = self.cgroup_mut(name);
         let group = group.map_err(|what| about(what, format!("cgroup.{name}")))?;
         for (file, text) in files {
@@ -167,26 +167,37 @@ impl Experiment {
         Ok(e)
     }
 
+    /// Whether io.cost is switched on.
+    pub fn has_io_cost(&self) -> bool {
+        let qos = self.cgroups.iter().filter_map(|g| g.cost_qos);
+        qos.last().is_some_and(|qos| qos.enable)
+    }
+
     /// What a reader of the result should know about the groups.
     pub(crate) fn cgroup_notes(&self) -> Vec<String> {
-        let weighted = |g: &&Cgroup| g.bfq_weight.or(g.blkio_weight).is_some();
-        let of_scheduler = matches!(self.scheduler.as_str(), "cfq" | "bfq");
+        let weighted = |g: &&Cgroup| g.weight_of_bfq().or(g.blkio_weight).is_some();
+        let is_looked_at = matches!(self.scheduler.as_str(), "cfq" | "bfq") || self.has_io_cost();
         let first = self.cgroups.iter().find(weighted);
         let note = |g: &Cgroup| {
             let (name, scheduler) = (&g.name, &self.scheduler);
-            format!("cgroup {name}: {scheduler} does not look at weights of groups")
+            let no_cost = if self.has_groups_of_v1() {
+                ""
+            } else {
+                ", and io.cost is not switched on"
+            };
+            format!("cgroup {name}: {scheduler} does not look at weights of groups{no_cost}")
         };
-        first
-            .filter(|_| !of_scheduler)
+        let mut notes: Vec<String> = first
+            .filter(|_| !is_looked_at)
             .map(note)
             .into_iter()
-            .collect()
+            .collect();
+        if self.has_io_cost() && !self.kernel.is_from(COST_AS_MODELLED) {
+            notes.push(format!(
+                "io.cost of {} is modelled as in {COST_AS_MODELLED}, whose rules were read",
+                self.kernel
+            ));
+        }
+        notes
     }
-}
-
-/// Two names of the same file.
-fn twice(files: &[(String, String)]) -> Option<(&str, &str)> {
-    let names = || files.iter().map(|(file, _)| file.as_str());
-    let is_other = |a: &str, b: &&str| *b != a && find_file(a).is_some_and(|f| f.is_called(b));
-    names().find_map(|a| Some((a, names().find(|b| is_other(a, b))?)))
 }

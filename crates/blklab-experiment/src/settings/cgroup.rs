@@ -4,12 +4,13 @@
 //! Source: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller
 //! and block/bfq-iosched.rst.
 
+use super::io_cost::{model_text, qos_text, write_latency, write_model, write_qos};
 use super::io_max::{io_max_text, write_io_max};
 use super::row::{Access, setting};
 use super::{Form, Home, MULTI_QUEUE, Setting};
 use crate::Cgroup;
 use blklab_kernel::{KernelVersion, Unit};
-use blklab_types::shown;
+use blklab_types::{PrioPolicy, no_such, shown};
 
 /// The first release with control groups for I/O.
 pub(crate) const FIRST: KernelVersion = KernelVersion::v2_6(33);
@@ -29,6 +30,65 @@ const fn weight(
         help,
         Access::GroupNumber { get, set },
     )
+}
+
+/// A row of a file that has a text of its own.
+const fn text(
+    name: &'static str,
+    help: &'static str,
+    since: KernelVersion,
+    get: fn(&Cgroup) -> Option<String>,
+    set: fn(&mut Cgroup, &str) -> Result<(), String>,
+) -> Setting {
+    setting(Unit::Count, 0, (0, 0))
+        .form(Form::Text)
+        .since(since)
+        .manual("", "the kernel's own")
+        .at(Home::Cgroup, name, help, Access::GroupText { get, set })
+}
+
+/// The first release that knows `promote-to-rt`, and by `none-to-rt` means the same.
+pub(crate) const PROMOTES: KernelVersion = KernelVersion::new(6, 5);
+
+/// What `io.prio.class` is called.
+const PRIO: [(&str, PrioPolicy); 5] = [
+    ("no-change", PrioPolicy::NoChange),
+    ("promote-to-rt", PrioPolicy::PromoteToRt),
+    ("none-to-rt", PrioPolicy::NoneToRt),
+    ("restrict-to-be", PrioPolicy::RestrictToBe),
+    ("idle", PrioPolicy::Idle),
+];
+
+fn prio_name(policy: PrioPolicy) -> &'static str {
+    let found = PRIO.iter().find(|(_, known)| *known == policy);
+    found.map_or("no-change", |(name, _)| name)
+}
+
+fn write_prio(prio: &mut Option<PrioPolicy>, text: &str) -> Result<(), String> {
+    let text = text.trim();
+    let Some((_, policy)) = PRIO.iter().find(|(name, _)| *name == text) else {
+        let names = PRIO.map(|(name, _)| name);
+        return Err(format!(
+            "io.prio.class: {}",
+            no_such("policy", text, &names)
+        ));
+    };
+    *prio = Some(*policy);
+    Ok(())
+}
+
+/// A limit per second; 0: none.
+fn write_limit(limit: &mut Option<u64>, text: &str) -> Result<(), String> {
+    let number: Option<u64> = text.trim().parse().ok();
+    let number = number.ok_or_else(|| {
+        format!(
+            "blkio.throttle: '{}' is no number; write so many bytes or I/Os per second, 0 for no \
+             limit",
+            shown(text)
+        )
+    })?;
+    *limit = (number > 0).then_some(number);
+    Ok(())
 }
 
 /// A row of a file whose text no model looks at: a real kernel reads it.
@@ -87,7 +147,6 @@ pub(crate) static FILES: &[Setting] = &[
                 set: |g, text| write_io_max(&mut g.io_max, text),
             },
         ),
-    // In the kernel `io.weight` belongs to io.cost, and systemd copies it.
     weight(
         "io.bfq.weight",
         100,
@@ -95,9 +154,19 @@ pub(crate) static FILES: &[Setting] = &[
         |g| g.bfq_weight,
         |g, n| g.bfq_weight = Some(n),
     )
-    .or_named("io.weight")
     .since(MULTI_QUEUE)
     .elsewhere("it is BFQ's, from 5.0 on; weights of earlier kernels are blkio.weight"),
+    weight(
+        "io.weight",
+        100,
+        (1, 10_000),
+        |g| g.cost_weight,
+        |g, n| g.cost_weight = Some(n),
+    )
+    .since(MULTI_QUEUE)
+    .elsewhere(
+        "it is io.cost's and BFQ's, from 5.0 on; weights of earlier kernels are blkio.weight",
+    ),
     weight(
         "blkio.weight",
         500,
@@ -122,29 +191,34 @@ pub(crate) static FILES: &[Setting] = &[
     .since(KernelVersion::new(3, 9))
     .until(MULTI_QUEUE)
     .elsewhere("it is CFQ's, from 3.9 to 4.20; weights of later kernels are io.bfq.weight"),
-    of_a_kernel!(
+    text(
         "io.latency",
-        "target=MICROSECONDS: groups beside it with looser targets are held back when it is missed; \
-         real kernels alone",
-        KernelVersion::new(4, 19)
+        "target=MICROSECONDS: groups beside it with looser targets are held back when it is missed",
+        KernelVersion::new(4, 19),
+        |g| g.latency_us.map(|us| format!("target={us}")),
+        |g, text| write_latency(&mut g.latency_us, text),
     ),
-    of_a_kernel!(
+    text(
         "io.prio.class",
-        "priority class of what the group issues: promote-to-rt, restrict-to-be, idle; real \
-         kernels alone",
-        KernelVersion::new(5, 14)
+        "priority class of what the group issues: no-change, promote-to-rt (6.5), none-to-rt, \
+         restrict-to-be, idle",
+        KernelVersion::new(5, 14),
+        |g| g.prio.map(|policy| prio_name(policy).to_owned()),
+        |g, text| write_prio(&mut g.prio, text),
     ),
-    of_a_kernel!(
+    text(
         "io.cost.qos",
-        "of the root group, /: enable=1 and when to throttle, as rpct=95 rlat=10000 min=50 max=150; \
-         real kernels alone",
-        KernelVersion::new(5, 4)
+        "of the root group, /: enable=1 and when to throttle, as rpct=95 rlat=10000 min=50 max=150",
+        KernelVersion::new(5, 4),
+        |g| g.cost_qos.as_ref().map(qos_text),
+        |g, text| write_qos(&mut g.cost_qos, text),
     ),
-    of_a_kernel!(
+    text(
         "io.cost.model",
-        "of the root group, /: ctrl=user and costs of the device, as rbps= rseqiops= rrandiops=; \
-         real kernels alone",
-        KernelVersion::new(5, 4)
+        "of the root group, /: ctrl=user and costs of the device, as rbps= rseqiops= rrandiops=",
+        KernelVersion::new(5, 4),
+        |g| g.cost_model.as_ref().map(model_text),
+        |g, text| write_model(&mut g.cost_model, text),
     ),
     of_a_kernel!(
         "memory.high",
@@ -157,29 +231,41 @@ pub(crate) static FILES: &[Setting] = &[
         "bytes of memory that the group may have; real kernels alone",
         KernelVersion::new(4, 5)
     ),
-    of_a_kernel!(
+    text(
         "blkio.throttle.read_bps_device",
-        "bytes read per second, of the first version of control groups; real kernels alone",
-        KernelVersion::v2_6(37)
+        "bytes read per second, of the first version of control groups; 0: no limit",
+        KernelVersion::v2_6(37),
+        |g| g.throttle.read_bytes_per_s.map(|n| n.to_string()),
+        |g, text| write_limit(&mut g.throttle.read_bytes_per_s, text),
     ),
-    of_a_kernel!(
+    text(
         "blkio.throttle.write_bps_device",
         "bytes written per second, as with that",
-        KernelVersion::v2_6(37)
+        KernelVersion::v2_6(37),
+        |g| g.throttle.write_bytes_per_s.map(|n| n.to_string()),
+        |g, text| write_limit(&mut g.throttle.write_bytes_per_s, text),
     ),
-    of_a_kernel!(
+    text(
         "blkio.throttle.read_iops_device",
         "reads per second, as that",
-        KernelVersion::v2_6(37)
+        KernelVersion::v2_6(37),
+        |g| g.throttle.read_ios_per_s.map(|n| n.to_string()),
+        |g, text| write_limit(&mut g.throttle.read_ios_per_s, text),
     ),
-    of_a_kernel!(
+    text(
         "blkio.throttle.write_iops_device",
         "writes per second, as that",
-        KernelVersion::v2_6(37)
+        KernelVersion::v2_6(37),
+        |g| g.throttle.write_ios_per_s.map(|n| n.to_string()),
+        |g, text| write_limit(&mut g.throttle.write_ios_per_s, text),
     ),
-    of_a_kernel!(
+    weight(
         "blkio.bfq.weight",
-        "weight under BFQ, of the first version of control groups; real kernels alone",
-        KernelVersion::new(4, 12)
-    ),
+        100,
+        (1, 1000),
+        |g| g.bfq_weight_v1,
+        |g, n| g.bfq_weight_v1 = Some(n),
+    )
+    .since(KernelVersion::new(4, 12))
+    .help("weight under BFQ, of the first version of control groups"),
 ];

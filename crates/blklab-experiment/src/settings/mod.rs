@@ -14,6 +14,7 @@
 
 pub(crate) mod cgroup;
 mod chosen;
+mod io_cost;
 mod io_max;
 mod machine;
 mod place;

@@ -74,8 +74,6 @@ pub struct Setting {
     pub(super) per_unit: i64,
     /// The name under which files have the field's own unit.
     pub(super) fine_name: Option<&'static str>,
-    /// Another name of the same.
-    also: Option<&'static str>,
     /// What a text may be, in words.
     takes: Cow<'static, str>,
     /// Whether its text is the path of a file.
@@ -119,7 +117,6 @@ pub(crate) const fn setting(unit: Unit, default: i64, range: (i64, i64)) -> Sett
         form: Form::Number,
         per_unit: 1,
         fine_name: None,
-        also: None,
         takes: Cow::Borrowed(""),
         is_path: false,
         place: None,
@@ -210,12 +207,6 @@ impl Setting {
         self
     }
 
-    /// Files and options may call it so, too.
-    pub(crate) const fn or_named(mut self, name: &'static str) -> Setting {
-        self.also = Some(name);
-        self
-    }
-
     /// The model does not look at it.
     pub(crate) const fn without_effect(mut self) -> Setting {
         self.matters = false;
@@ -289,14 +280,9 @@ impl Setting {
         }
     }
 
-    /// Its name, and its other one if it has two.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.name()).chain(self.also)
-    }
-
     /// Whether it is called so.
     pub fn is_called(&self, name: &str) -> bool {
-        self.name() == name || self.also == Some(name)
+        self.name() == name
     }
 
     /// What it takes, in words.

@@ -28,16 +28,9 @@ enum Version {
     V2,
 }
 
-/// Whether the version 1 of control groups alone has a file.
-fn is_of_v1(file: &str) -> bool {
-    file.starts_with("blkio.")
-}
-
 /// The hierarchy that the files are of; the unified one where none says.
 fn version(groups: &[Cgroup]) -> Version {
-    let files = groups.iter().flat_map(Cgroup::files);
-    let mut files = files.map(|(file, _)| file);
-    if files.any(is_of_v1) {
+    if groups.iter().any(Cgroup::is_of_v1) {
         Version::V1
     } else {
         Version::V2
@@ -57,21 +50,7 @@ pub(super) fn check(groups: &[Cgroup]) -> Result<(), Error> {
         ))
         .about("cgroups"));
     }
-    if version(groups) == Version::V2 {
-        return Ok(());
-    }
-    for group in groups {
-        let of_v2 = group.files().into_iter().find(|(file, _)| !is_of_v1(file));
-        if let Some((file, _)) = of_v2 {
-            let name = &group.name;
-            return Err(Error::new(format!(
-                "cgroup {name}: {file} is of the unified hierarchy, and blkio files of other groups \
-                 are not: a controller is in one of the two"
-            ))
-            .about(format!("cgroup.{name}.{file}")));
-        }
-    }
-    Ok(())
+    Cgroup::check_versions(groups)
 }
 
 /// What the kernel's command line says so that it tells more of groups.
@@ -118,13 +97,16 @@ pub(super) fn make(s: &mut String, disk: &str, groups: &[Cgroup]) {
             } else {
                 let _ = writeln!(s, "put '{folder}/{file}' '{text}'");
             }
-            if file == "io.bfq.weight" {
-                // io.cost's weight is another file; systemd writes both, too.
-                let _ = writeln!(
-                    s,
-                    "[ ! -e '{folder}/io.weight' ] || put '{folder}/io.weight' '{text}'"
-                );
-            }
+            // BFQ's weight and io.cost's are two files; systemd writes both, too.
+            let twin = match file {
+                "io.bfq.weight" if group.cost_weight.is_none() => "io.weight",
+                "io.weight" if group.bfq_weight.is_none() => "io.bfq.weight",
+                _ => continue,
+            };
+            let _ = writeln!(
+                s,
+                "[ ! -e '{folder}/{twin}' ] || put '{folder}/{twin}' '{text}'"
+            );
         }
     }
 }
@@ -253,14 +235,19 @@ fn read_v1(text: &str) -> [u64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_experiment::Workload;
+    use blklab_sim::catalogue;
 
     fn group(name: &str, files: &[(&'static str, &str)]) -> Cgroup {
-        let files = files.iter().map(|(file, text)| (*file, (*text).to_owned()));
-        Cgroup {
-            name: name.to_owned(),
-            unmodelled: files.collect(),
-            ..Cgroup::default()
+        let mut e = Experiment::new("e", Workload::Processes(Vec::new()));
+        for (file, text) in files {
+            let key = format!("cgroup.{name}.{file}");
+            e.set(&key, text, &catalogue()).expect("a file of a group");
         }
+        e.cgroups.pop().unwrap_or_else(|| Cgroup {
+            name: name.to_owned(),
+            ..Cgroup::default()
+        })
     }
 
     #[test]

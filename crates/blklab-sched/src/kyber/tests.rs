@@ -64,7 +64,7 @@ impl Bare {
                 ..Bio::default()
             };
             let rq = core.rqs.alloc(op, BioFlags::NONE, bio.task, cx.jiffies);
-            core.rqs.fill(rq, &bio, cx.now);
+            core.rqs.fill(rq, &blklab_block::Pending::new(bio, cx.now));
             kyber.prepare(core, cx, rq);
             kyber.add(core, cx, rq, false);
             rq

@@ -170,6 +170,7 @@ impl MqRig {
             weight: Some(weight),
             leaf_weight: None,
             io_max: None,
+            ..IoGroup::default()
         })
     }
 

@@ -186,6 +186,7 @@ impl Rig {
             weight: Some(weight),
             leaf_weight: Some(weight),
             io_max: None,
+            ..IoGroup::default()
         })
     }
 

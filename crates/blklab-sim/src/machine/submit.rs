@@ -78,14 +78,14 @@ impl Machine {
                 let debt = std::mem::take(&mut state.debt);
                 if debt > Span::ZERO && !self.skips(w, w.agenda.now() + debt) {
                     let queued = w.agenda.now();
-                    w.leave_unsubmitted(Pending { bio, queued });
+                    w.leave_unsubmitted(Pending::new(bio, queued));
                     return Some(Unsubmitted::InDebt(debt));
                 }
             }
             if self.has_array() {
                 if w.enter_array(|a, cx| a.take_write(cx, bio)) != Some(true) {
                     let queued = w.agenda.now();
-                    w.leave_unsubmitted(Pending { bio, queued });
+                    w.leave_unsubmitted(Pending::new(bio, queued));
                     return Some(Unsubmitted::ToArray);
                 }
             } else {

@@ -191,3 +191,101 @@ fn bfq_serves_groups_by_weight() {
         assert!((2.7..=3.3).contains(&ratio), "{kernel}: {ratio}");
     }
 }
+
+/// 8000 reads of 4 KiB a second, at a rate that stays.
+const COST: [(&str, &str); 2] = [
+    (
+        "cgroup./.io.cost.qos",
+        "enable=1 rpct=0 rlat=100000 wpct=0 wlat=100000 min=100 max=100",
+    ),
+    (
+        "cgroup./.io.cost.model",
+        "rbps=4000000000 rseqiops=8000 rrandiops=8000",
+    ),
+];
+
+#[test]
+fn io_cost_shares_by_weight() {
+    let weights = [("cgroup.a.io.weight", "100"), ("cgroup.b.io.weight", "300")];
+    let e = multi_queue(&[&COST[..], &weights[..]].concat());
+    let ran = run(&e, &jobs("[a]\ncgroup=a\n[b]\ncgroup=b\n"));
+    let (a, b) = (ios(&ran, "a"), ios(&ran, "b"));
+    assert!((15_500..=17_500).contains(&(a + b)), "{a} + {b}");
+    assert!((280..=320).contains(&(b * 100 / a)), "{a}, {b}");
+    let uses = &ran.outcome.cgroups;
+    assert_eq!(uses.len(), 2, "the root is told of by its groups");
+    let moved = uses[0].moved.expect("it is counted");
+    assert_eq!(moved.ios[0], a);
+    assert!(uses[0].said[0].starts_with("cost.usage="), "{:?}", uses[0]);
+    // The same weight under another name, and by default.
+    let e = multi_queue(&[&COST[..], &[("cgroup.b.io.bfq.weight", "300")]].concat());
+    let ran = run(&e, &jobs("[a]\ncgroup=a\n[b]\ncgroup=b\n"));
+    assert_eq!((ios(&ran, "a"), ios(&ran, "b")), (a, b));
+}
+
+#[test]
+fn io_cost_that_is_off_holds_nobody() {
+    let off = [
+        ("cgroup./.io.cost.qos", "enable=0"),
+        ("cgroup.a.io.weight", "1"),
+    ];
+    let free = run(&multi_queue(&[]), &jobs("[a]\n"));
+    let off = run(&multi_queue(&off), &jobs("[a]\ncgroup=a\n"));
+    assert_eq!(ios(&free, "a"), ios(&off, "a"));
+}
+
+#[test]
+fn io_latency_holds_the_deep_queue_back() {
+    let set = |target| {
+        let mut e = multi_queue(&[
+            ("cgroup.web.io.latency", target),
+            ("cgroup.batch.io.max", "rbps=max"),
+        ]);
+        e.device.name = "serial".to_owned();
+        e.device.params = vec![("read_ns".to_owned(), "250000".to_owned())];
+        run(
+            &e,
+            &jobs("runtime=8\n[web]\niodepth=1\ncgroup=web\n[batch]\ncgroup=batch\n"),
+        )
+    };
+    let (kept, missed) = (set("target=1000000"), set("target=2000"));
+    let (before, after) = (ios(&kept, "web"), ios(&missed, "web"));
+    assert!(after > 3 * before, "{before}, then {after}");
+    let said = |ran: &Ran, n: usize| ran.outcome.cgroups[n].said.join(" ");
+    assert!(said(&kept, 1).ends_with("depth=max"), "{}", said(&kept, 1));
+    assert!(!said(&missed, 1).ends_with("depth=max"));
+    assert!(said(&missed, 0).ends_with("depth=max"), "it has the target");
+}
+
+#[test]
+fn classes_of_groups_order_requests() {
+    // Both have the same load; mq-deadline serves real time first.
+    let set = |policy, kernel: &str| {
+        let mut e = multi_queue(&[("cgroup.a.io.prio.class", policy)]);
+        e.kernel = kernel.parse().expect("a version");
+        e.scheduler = "mq-deadline".to_owned();
+        e.device.name = "serial".to_owned();
+        e.device.params = vec![("read_ns".to_owned(), "200000".to_owned())];
+        let ran = run(&e, &jobs("[a]\ncgroup=a\n[b]\n"));
+        (ios(&ran, "a"), ios(&ran, "b"))
+    };
+    let (a, b) = set("promote-to-rt", "6.12");
+    assert!(a > 10 * b, "{a}, {b}");
+    assert_eq!(set("none-to-rt", "6.12"), (a, b));
+    let (a, b) = set("idle", "6.12");
+    assert!(b > 10 * a, "{a}, {b}");
+    // Bios have the class of their task's nice value by then, which is not none.
+    let (a, b) = set("none-to-rt", "6.1");
+    assert!(a.abs_diff(b) < a / 10, "{a}, {b}");
+}
+
+#[test]
+fn limits_of_version_1_hold_for_each_group_alone() {
+    let e = multi_queue(&[
+        ("cgroup.up.blkio.throttle.read_iops_device", "100"),
+        ("cgroup.up/a.blkio.throttle.read_iops_device", "500"),
+    ]);
+    let ran = run(&e, &jobs("[up]\ncgroup=up\n[a]\ncgroup=up/a\n"));
+    // 32 of each are in flight at the end.
+    assert_eq!((ios(&ran, "up"), ios(&ran, "a")), (232, 1032));
+}

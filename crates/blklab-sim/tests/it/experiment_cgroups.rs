@@ -85,8 +85,28 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             MQ,
-            "io.weight = 50\nio.bfq.weight = 50",
-            line(8, "io.bfq.weight and io.weight are the same; give one"),
+            "io.weight = 10001",
+            line(8, "io.weight = 10001: expected a number from 1 to 10000"),
+        ),
+        (
+            "kernel = '6.12'\nscheduler = 'bfq'\n",
+            "io.weight = 1001",
+            "e.toml: cgroup a: io.weight = 1001: bfq takes weights from 1 to 1000".to_owned(),
+        ),
+        (
+            MQ,
+            "io.latency = '5'",
+            line(8, "io.latency = 5: expected target=MICROSECONDS"),
+        ),
+        (
+            MQ,
+            "io.prio.class = 'rt'",
+            line(8, "io.prio.class: no policy is called 'rt'"),
+        ),
+        (
+            MQ,
+            "io.max = 'rbps=1'\nblkio.bfq.weight = 5",
+            "e.toml: cgroup a: io.max is of the unified hierarchy, and blkio files".to_owned(),
         ),
         (
             MQ,
@@ -98,8 +118,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             MQ,
-            "io.latency = 'target=5'",
-            "e.toml: cgroup a: io.latency is not modelled; the target kernel has it".to_owned(),
+            "memory.high = 1048576",
+            "e.toml: cgroup a: memory.high is not modelled; the target kernel has it".to_owned(),
         ),
         (
             MQ,
@@ -110,7 +130,8 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             CFQ,
             "blkio.throttle.read_bps_device = 1",
-            "e.toml: cgroup a: blkio.throttle.read_bps_device is not".to_owned(),
+            "e.toml: cgroup a: blkio.throttle.read_bps_device is not modelled before 5.0"
+                .to_owned(),
         ),
         (
             CFQ,
@@ -143,6 +164,16 @@ fn kernels_without_a_file_refuse_it() {
             CFQ,
             "io.bfq.weight = 1",
             "io.bfq.weight: kernel 4.19: it is BFQ's, from 5.0 on; weights of earlier kernels are",
+        ),
+        (
+            "kernel = '5.3'\nscheduler = 'none'\n",
+            "io.prio.class = 'idle'",
+            "io.prio.class: kernel 5.3 does not have it; it exists from 5.14 on",
+        ),
+        (
+            "kernel = '6.1'\nscheduler = 'none'\n",
+            "io.prio.class = 'promote-to-rt'",
+            "io.prio.class = promote-to-rt: kernel 6.1 does not have it; it exists from 6.5 on",
         ),
         (
             MQ,

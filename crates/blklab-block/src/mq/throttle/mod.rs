@@ -77,7 +77,7 @@ struct Pending {
 /// A group on this device (`throtl_grp`).
 #[derive(Debug)]
 struct Group {
-    /// None: the root, which is below the top.
+    /// None: it is below the top, as the root is, and in version 1 every group.
     parent: Option<u16>,
     /// Number of its list in the parent's held bios.
     source: u16,
@@ -150,7 +150,8 @@ impl Throttle {
                 max.read_ios_per_s,
                 max.write_ios_per_s,
             ];
-            throttle.add(Some(group.parent), limits, timers.jiffies());
+            let parent = (!tasks.limits_are_flat()).then_some(group.parent);
+            throttle.add(parent, limits, timers.jiffies());
         }
         Some(throttle)
     }

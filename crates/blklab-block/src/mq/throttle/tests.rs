@@ -22,6 +22,7 @@ fn table(groups: &[(u16, IoMax)]) -> TaskTable {
             weight: None,
             leaf_weight: None,
             io_max: (max != IoMax::default()).then_some(max),
+            ..IoGroup::default()
         });
     }
     tasks

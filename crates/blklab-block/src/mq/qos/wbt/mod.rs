@@ -18,8 +18,8 @@ pub use self::window::WbtStatus;
 
 use self::depth::{Depth, shares};
 use self::window::Samples;
-use super::Limits;
 use crate::RqId;
+use crate::mq::Limits;
 use blklab_engine::{TimerId, Timers};
 use blklab_types::{Bio, BioFlags, Hz, Jiffies, Op, Span, TaskId, Time};
 use std::collections::VecDeque;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What control groups move (`io.stat`).
+
+use crate::mq::Queue;
+use blklab_types::{Bio, Op, SECTOR_BYTES};
+
+/// What a control group's own tasks moved: reads, writes, discards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupMoved {
+    /// Bytes.
+    pub bytes: [u64; 3],
+    /// Bios.
+    pub ios: [u64; 3],
+}
+
+impl Queue {
+    /// Whether groups have policies, which their `io.stat` tells of.
+    pub fn has_group_policies(&self) -> bool {
+        self.counts_groups
+    }
+
+    /// What the tasks of a group moved so far; nothing unless it has policies.
+    pub fn moved(&self, group: u16) -> GroupMoved {
+        let moved = self.moved.get(usize::from(group));
+        moved.copied().unwrap_or_default()
+    }
+
+    /// What policies say of a group, in words of its `io.stat`.
+    pub fn policies_say(&self, group: u16) -> Vec<String> {
+        self.policies.says(group)
+    }
+
+    /// A bio is queued for a group (`blk_cgroup_bio_start`).
+    pub(crate) fn count_for_group(&mut self, bio: &Bio) {
+        if !self.counts_groups {
+            return;
+        }
+        let n = usize::from(bio.group);
+        if self.moved.len() <= n {
+            self.moved.resize(n + 1, GroupMoved::default());
+        }
+        let what = match bio.op {
+            Op::Read => 0,
+            Op::Write | Op::Flush => 1,
+            Op::Discard => 2,
+        };
+        self.moved[n].bytes[what] += u64::from(bio.nr_sectors) * SECTOR_BYTES;
+        self.moved[n].ios[what] += 1;
+    }
+}
