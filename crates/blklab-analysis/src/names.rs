@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 /// Names that are kept unless more are asked for.
 const NAMES_MAX: usize = 1 << 16;
 
+/// No process has a number above this (`PID_MAX_LIMIT`, include/linux/threads.h of 6.12):
+/// readers give such to tasks that a trace names without their number.
+const PID_MAX: Pid = 4 << 20;
+
 /// The latest name of each process, as far as there is room.
 #[derive(Clone, Debug)]
 pub struct Names {
@@ -51,6 +55,8 @@ impl Names {
 /// A process in words, by its name if that is known.
 pub fn who(pid: Pid, comm: Option<&str>) -> String {
     match comm {
+        // Its number is not known.
+        Some(comm) if pid > PID_MAX => comm.to_owned(),
         Some(comm) => format!("{comm} ({pid})"),
         None => format!("process {pid}"),
     }
@@ -69,6 +75,7 @@ mod tests {
         assert_eq!([names.get(7), names.get(8)], [Some("dd"), None]);
         assert_eq!(names.who(7), "dd (7)");
         assert_eq!(names.who(8), "process 8");
+        assert_eq!(who(PID_MAX + 1, Some("jbd2/sda1-8")), "jbd2/sda1-8");
         names.set(7, "\u{1b}[31m");
         assert_eq!(names.who(7), "\\u{1b}[31m (7)");
     }

@@ -54,6 +54,9 @@ pub(crate) fn traces() -> Vec<Seed> {
         "lttng",
         "rows",
         "snoop",
+        "qemu",
+        "tables",
+        "why",
         "vscsi",
         "fio/replay",
     ];

@@ -14,7 +14,9 @@ use crate::disks::Disks;
 use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
 use crate::source::Source;
-use crate::text::{Dialect, Line, Rest, TextReader, decimal, length, unlogged, unquoted};
+use crate::text::{
+    Dialect, Line, Rest, TextReader, decimal, is_elision, length, unlogged, unquoted,
+};
 use crate::{FormatError, ReadCounts, plausible};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, Time};
@@ -26,6 +28,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "lines of vm.block_dump in the log of a kernel up to 5.12; read",
     has_printed_times: false,
     says_losses: false,
+    says_flags: false,
     dialect: None,
     recognises: |input| begins_with(input, BlockDump::default),
     open: |input, _| Ok(Box::new(BlockDumpReader::from_input(input))),
@@ -97,7 +100,7 @@ impl Dialect for BlockDump {
         let line = unquoted(line);
         match line {
             [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+            line if is_elision(line) => return Line::Elided,
             _ => {}
         }
         let (time, said) = unlogged(line);

@@ -17,7 +17,7 @@ use crate::kernel;
 use crate::lttng;
 use crate::plausible;
 use crate::source::Source;
-use crate::text::{Dialect, Line, Rest, TextReader, decimal, time, unquoted};
+use crate::text::{Dialect, Line, Rest, TextReader, decimal, is_elision, time, unquoted};
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
@@ -34,6 +34,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "events of LTTng in text: babeltrace, LTTV of 2009; read",
     has_printed_times: false,
     says_losses: true,
+    says_flags: true,
     dialect: None,
     recognises: |input| begins_with(input, Braces::default),
     open: |input, _| Ok(Box::new(BracesReader::from_input(input))),
@@ -99,7 +100,7 @@ impl Dialect for Braces {
         let line = unquoted(line);
         match line {
             [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+            line if is_elision(line) => return Line::Elided,
             _ => {}
         }
         let head = match line {

@@ -7,9 +7,9 @@ use crate::ctf::{self, CtfReader};
 use crate::format::{Format, Reader};
 use crate::input::Input;
 use crate::source::{FileId, Progress, Source};
-use crate::table::{open, recognise};
+use crate::table::{open, recognise, with_drivers};
 use crate::{FormatError, Numbered, ReadCounts};
-use blklab_trace::{Digest, DigestSink, Item, TraceHeader, TraceSink, TraceSource};
+use blklab_trace::{Action, Digest, DigestSink, Item, TraceHeader, TraceSink, TraceSource};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -178,7 +178,7 @@ impl TraceFile {
         let (reader, opened) = CtfReader::open_files(path)?;
         Ok(TraceFile {
             format: &ctf::FORMAT,
-            reader: Box::new(reader),
+            reader: with_drivers(&ctf::FORMAT, Box::new(reader))?,
             cpu_files: Vec::new(),
             inputs: opened.ids,
             progress: opened.progress,
@@ -211,6 +211,14 @@ impl TraceFile {
     /// were none. Complete after the last item.
     pub fn says_losses(&self) -> bool {
         self.format.says_losses && !self.counts().unsaid
+    }
+
+    /// Whether flags of its events say which writes are sync: recorders of no more than the
+    /// beginning and the end of an I/O show none, and neither do copies of what they recorded.
+    pub fn says_flags(&self) -> bool {
+        let has = |h: &TraceHeader, action| h.recorded.has(action);
+        let has_requests = |h| has(h, Action::Insert) || has(h, Action::GetRequest);
+        self.format.says_flags && self.header().is_none_or(has_requests)
     }
 
     /// What a copy has to keep of what this trace lacks; complete after the last item.

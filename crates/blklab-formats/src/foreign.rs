@@ -216,6 +216,15 @@ static MAGIC: &[(&[u8], Foreign)] = &[
         },
     ),
     (
+        b"PAR1",
+        Foreign {
+            what: "a table in Parquet",
+            instead: "blklab writes Parquet for other programs; give the trace that it was made \
+                      from, or its events as NAME.csv",
+            marks: &[],
+        },
+    ),
+    (
         b"BZh",
         Foreign {
             what: "compressed with bzip2",
@@ -241,6 +250,50 @@ static TAR: Foreign = Foreign {
     marks: &[],
 };
 
+static PERFETTO: Foreign = Foreign {
+    what: "a Perfetto trace",
+    instead: "blklab writes Perfetto for ui.perfetto.dev; give the trace that it was made from, or \
+              the ftrace events as text (traceconv systrace)",
+    marks: &[],
+};
+
+/// So many packets of Perfetto in a row are no chance.
+const PERFETTO_PACKETS: usize = 3;
+
+/// Whether a file begins with packets of Perfetto: each is field 1 of the whole, with its length
+/// (protos/perfetto/trace/trace.proto).
+fn is_perfetto(head: &[u8]) -> bool {
+    let mut rest = head;
+    for nr in 0..PERFETTO_PACKETS {
+        let [0x0a, behind @ ..] = rest else {
+            // A short trace may end here.
+            return nr > 0 && rest.is_empty() && head.contains(&0);
+        };
+        let len_bytes = behind.iter().take_while(|b| **b >= 0x80).count() + 1;
+        if len_bytes > 4 || behind.len() < len_bytes {
+            return false;
+        }
+        let length = |n: usize, b: &u8| n << 7 | usize::from(b & 0x7f);
+        let len = behind[..len_bytes].iter().rev().fold(0, length);
+        let Some(next) = behind.get(len_bytes + len..) else {
+            // The packet is longer than what was looked at.
+            return nr > 0;
+        };
+        if len == 0 {
+            return false;
+        }
+        rest = next;
+    }
+    true
+}
+
+static OWN_TABLE: Foreign = Foreign {
+    what: "a table of requests or bios that blklab wrote",
+    instead: "give the trace that it was made from, or its events (trace convert TRACE NAME.csv \
+              without --rows)",
+    marks: &[],
+};
+
 static DISKSTATS: Foreign = Foreign {
     what: "/proc/diskstats",
     instead: RECORD,
@@ -259,8 +312,14 @@ pub(crate) fn told(head: &[u8]) -> Option<&'static Foreign> {
     {
         return Some(&TAR);
     }
+    if is_perfetto(head) {
+        return Some(&PERFETTO);
+    }
     if head.contains(&0) {
         return None;
+    }
+    if head.starts_with(b"recording,device,") || head.starts_with(b"recording,request,") {
+        return Some(&OWN_TABLE);
     }
     if is_diskstats(head) {
         return Some(&DISKSTATS);
@@ -319,6 +378,11 @@ mod tests {
         let slower = "TIME     COMM           PID    T BYTES   OFF_KB   LAT(ms) FILENAME\n";
         assert!(what(slower).contains("ext4slower"));
         assert_eq!(what("PERFILE2\0\0"), "perf.data");
+        assert_eq!(what("PAR1\x15\x04"), "a table in Parquet");
+        let packet = "\n\x03\x08\0\x01";
+        assert_eq!(what(&packet.repeat(4)), "a Perfetto trace");
+        assert_eq!(what("\n\nthe disk was slow\n"), "");
+        assert!(what("recording,device,pid\n1,\"8,0\",3\n").contains("requests or bios"));
         assert_eq!(what("the disk was slow yesterday\n"), "");
     }
 }

@@ -34,6 +34,8 @@ pub struct Format {
     /// Whether it says what its recorder lost, by numbers of events or in words. That a trace
     /// of another has no losses says nothing.
     pub says_losses: bool,
+    /// Whether its events have the flags that say which writes are sync and what flushes.
+    pub says_flags: bool,
     /// Its lines, if mails have them side by side with those of other programs.
     pub(crate) dialect: Option<fn() -> Box<dyn Dialect>>,
     /// Whether an input is of this format, by what it begins with.

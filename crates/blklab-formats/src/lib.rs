@@ -13,6 +13,8 @@
 //! | folders of LTTng (CTF 1.8) | | [`ctf::CtfReader`] |
 //! | events of LTTng in text | | [`braces::BracesReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
+//! | tables of events in CSV | `blklab-export` | a row of [`FORMATS`] |
+//! | the trace of QEMU's NVMe device | | a row of [`FORMATS`] |
 //! | rows of research traces and fio's logs | | a row of [`FORMATS`] each |
 //! | SCSI traces of VMware's hypervisor | | [`vscsi::VscsiReader`] |
 //!
@@ -35,7 +37,9 @@ pub mod compact;
 mod counts;
 pub mod ctf;
 mod disks;
+mod driver;
 mod error;
+mod events_csv;
 mod fields;
 mod file;
 mod foreign;
@@ -49,6 +53,7 @@ mod names;
 mod order;
 mod output;
 mod plausible;
+mod qemu;
 mod rows;
 mod sequence;
 pub mod snoop;

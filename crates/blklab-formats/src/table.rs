@@ -2,22 +2,24 @@
 //! The table of trace formats that are read: the row of each module, in the order in which
 //! they are tried.
 
-use crate::format::{Format, Opened, Others};
+use crate::format::{Format, Opened, Others, Reader};
 use crate::input::Input;
 use crate::rows::{alibaba, disksim, fio, fiu, mqsim, msr, spc, tencent};
 use crate::source::Source;
-use crate::{FormatError, blkparse, blktrace, block_dump, braces, compact, ctf, ftrace};
-use crate::{snoop, tracedat, vscsi};
+use crate::{FormatError, blkparse, blktrace, block_dump, braces, compact, ctf, driver};
+use crate::{events_csv, ftrace, qemu, snoop, tracedat, vscsi};
 
 /// All formats: those that a few bytes tell first, of rows the most particular first.
-pub static FORMATS: [&Format; 21] = [
+pub static FORMATS: [&Format; 23] = [
     &blktrace::FORMAT,
     &compact::FORMAT,
     &tracedat::FORMAT,
     &ctf::FORMAT,
     &blkparse::read::FORMAT,
     &ftrace::FORMAT,
+    &events_csv::FORMAT,
     &snoop::FORMAT,
+    &qemu::FORMAT,
     &braces::FORMAT,
     &blkparse::columns::FORMAT,
     &block_dump::FORMAT,
@@ -47,7 +49,16 @@ pub(crate) fn recognise(input: &mut Input<Source>) -> Result<Option<&'static For
 
 /// Reads an input as one of this format.
 pub(crate) fn open(format: &Format, input: Input<Source>) -> Opened {
-    (format.open)(input, others_than(format))
+    let reader = (format.open)(input, others_than(format))?;
+    with_drivers(format, reader)
+}
+
+/// The same, with the commands of drivers as I/O where there is no other.
+pub(crate) fn with_drivers(format: &Format, reader: Box<dyn Reader>) -> Opened {
+    if driver::FORMATS.contains(&format.name) {
+        return Ok(Box::new(driver::DriverReader::new(reader)?));
+    }
+    Ok(reader)
 }
 
 /// Mails have lines of several programs side by side: the dialects that may stand

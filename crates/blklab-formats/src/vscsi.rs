@@ -31,6 +31,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "VMware's SCSI traces (CloudPhysics), versions 1 and 2; read",
     has_printed_times: false,
     says_losses: false,
+    says_flags: false,
     dialect: None,
     recognises: |input| is_vscsi(input),
     open: |input, _| Ok(Box::new(VscsiReader::from_input(input)?)),

@@ -22,8 +22,8 @@ pub use digest::{Digest, DigestSink};
 pub use event::{Action, Event, Rwbs};
 pub use group::{GroupPath, GroupShare};
 pub use kernel::{
-    CommitStep, IclogStep, KernelEvent, NvmeCommand, POINTS, Part, Point, ScsiCommand, ScsiResult,
-    TaskState, Tracepoint, WbtStatus, WritebackReason, WritebackStep,
+    CommitStep, IclogStep, KernelEvent, MmcRequest, NvmeCommand, POINTS, Part, Point, ScsiCommand,
+    ScsiResult, TaskState, Tracepoint, WbtStatus, WritebackReason, WritebackStep,
 };
 pub use source::{Item, OrderCheck, TraceSource};
 pub use tracer::Tracer;

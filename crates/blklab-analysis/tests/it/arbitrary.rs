@@ -200,12 +200,12 @@ fn all_fields(n: i64, m: u64, k: u64) -> String {
                dirtied_blocks stall_ms datasync ret nr_to_write nblks reason pause dirtied dirty \
                limit task_ratelimit nr_pages lat rmin rmean rsamples wsamples window background \
                normal max status inflight retries rtn result step rq_wait_pct lagging shortages \
-               hweight state";
+               hweight state cmd_opcode cmd_arg blocks block_size data_flags cmd_err data_err";
     let some = "transaction tid ino cid slba tag lba prev_pid lsn";
     let mut text = format!(
         "[sda:/g{k}] dev 8,0 bdi 8:0: inuse={n}->{m} vrate={n}->{m} missed_ppm={n}:{m} \
          delay={n}->{m} ctrl_id=0 qid=1 opcode=2 host_no=0 channel=0 id=0 lun=0 str_t={} \
-         next_pid={k} pid={k} prev_state=D raw=28 00 00 00 00 0{m} 00 00 08 00",
+         next_pid={k} pid={k} name=mmc0 prev_state=D raw=28 00 00 00 00 0{m} 00 00 08 00",
         m % 2
     );
     for name in any.split(' ') {

@@ -28,6 +28,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "text as blkparse prints it in a form of the user's own (-f); read",
     has_printed_times: true,
     says_losses: false,
+    says_flags: true,
     dialect: None,
     recognises: |input| Ok(recognises(input.fill(SHORT_PREFIX_BYTES)?)),
     open: |input, _| Ok(Box::new(ColumnsReader::from_input(input)?)),

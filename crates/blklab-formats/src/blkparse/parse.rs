@@ -3,7 +3,8 @@
 
 use crate::plausible;
 use crate::text::{
-    Io, Line, Problem, Rest, decimal, device, error, is_priority, length, rwbs, time, unquoted,
+    Io, Line, Problem, Rest, decimal, device, error, is_elision, is_priority, length, rwbs, time,
+    unquoted,
 };
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
@@ -19,7 +20,7 @@ pub(super) fn parse(line: &[u8], last_time: Time, lacks_issue: bool) -> Line<'_>
                 begins_summary: false,
             };
         }
-        [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+        line if is_elision(line) => return Line::Elided,
         _ => {}
     }
     if line.starts_with(b"Input file ") {

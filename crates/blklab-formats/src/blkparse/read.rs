@@ -30,6 +30,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "NAME.txt: text as blkparse prints it, read and written",
     has_printed_times: true,
     says_losses: true,
+    says_flags: true,
     dialect: Some(|| Box::new(Blkparse::default())),
     recognises: |input| begins_with(input, Blkparse::default),
     open: |input, others| {

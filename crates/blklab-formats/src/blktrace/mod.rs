@@ -49,6 +49,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "NAME.blktrace.CPU: the kernel's binary records, read and written",
     has_printed_times: false,
     says_losses: true,
+    says_flags: true,
     dialect: None,
     recognises: |input| Ok(is_magic(input.fill(MAGIC_BYTES)?)),
     open: |input, _| Ok(Box::new(BlktraceReader::from_input(input))),

@@ -26,6 +26,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "NAME.blk: blklab's own compact form, read and written",
     has_printed_times: false,
     says_losses: true,
+    says_flags: true,
     dialect: None,
     recognises: |input| Ok(input.fill(MAGIC_BYTES)?.starts_with(&MAGIC)),
     open: |input, _| Ok(Box::new(CompactReader::from_input(input)?)),

@@ -43,6 +43,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "a folder of LTTng, CTF 1.8: metadata and a file for each CPU; read",
     has_printed_times: false,
     says_losses: true,
+    says_flags: true,
     dialect: None,
     recognises: |input| Ok(begins_like_ctf(input.fill(MAGIC_BYTES)?)),
     open: |input, _| Err(FormatError::Folder { input: input.name }),

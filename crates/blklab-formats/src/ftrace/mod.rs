@@ -16,6 +16,7 @@
 mod head;
 mod parse;
 mod read;
+mod traced;
 
 pub(crate) use read::FORMAT;
 pub use read::FtraceReader;

@@ -2,11 +2,14 @@
 //! One line of tracepoints, taken apart.
 
 use super::head::{self, Head};
+use super::traced::{Traced, Unnumbered};
 use crate::blkparse::{Details, details};
 use crate::kernel::{self, TextFields};
 use crate::lttng;
 use crate::plausible;
-use crate::text::{Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, unquoted};
+use crate::text::{
+    Dialect, Line, Problem, Rest, decimal, device, error, is_elision, length, rwbs, unquoted,
+};
 use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
@@ -17,6 +20,8 @@ pub(crate) struct Ftrace {
     kinds: Kinds,
     /// For lines without one.
     last_time: Time,
+    /// Tasks that lines name without their number.
+    unnumbered: Unnumbered,
 }
 
 impl Dialect for Ftrace {
@@ -25,7 +30,7 @@ impl Dialect for Ftrace {
         match line {
             [] | [b'`', b'`', b'`', ..] => return Line::Blank,
             [b'#', ..] => return overwritten(line),
-            [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+            line if is_elision(line) => return Line::Elided,
             _ => {}
         }
         if let Some(lost) = lost(line) {
@@ -112,6 +117,19 @@ impl Ftrace {
         Some((event, true))
     }
 
+    /// An event as `perf trace` prints it.
+    fn traced_fields<'a>(
+        &mut self,
+        head: &Head<'a>,
+        name: &[u8],
+        fields: &Traced<'a>,
+    ) -> Option<Line<'a>> {
+        let kind = self.kinds.kind(name)?;
+        let (time, cpu, pid) = (head.time, head.cpu, head.pid);
+        let event = lttng::event(kind, time, cpu, pid, fields, &self.kinds)?;
+        Some(whole(head, event, true))
+    }
+
     /// An event of the block layer of which a quotation leaves out the CPU, or
     /// the time, or all that stands in front.
     fn event_without_head<'a>(&mut self, line: &'a [u8]) -> Result<Line<'a>, Problem> {
@@ -119,10 +137,16 @@ impl Ftrace {
         let Some((at, name, rest)) = tracepoint(line) else {
             return Err(other);
         };
-        let head = head::loose(&line[..at], self.last_time);
+        let mut head = head::loose(&line[..at], self.last_time);
         if !plausible::is_time(head.time) {
             return Err(Problem::Damaged(plausible::BAD_TIME));
         }
+        if rest.is_traced {
+            let fields = Traced::new(rest.fields);
+            self.unnumbered.name(&mut head, &fields);
+            return self.traced_fields(&head, name, &fields).ok_or(other);
+        }
+        let rest = Rest(rest.fields);
         match self.named(&head, name, rest) {
             Some(line @ Line::Event { .. }) => Ok(line),
             _ => Err(other),
@@ -142,9 +166,16 @@ fn other<'a>(head: &Head<'a>, name: &'a [u8], fields: &'a [u8]) -> Option<Line<'
     })
 }
 
+/// What stands behind the name of an event.
+struct Behind<'a> {
+    fields: &'a [u8],
+    /// In parentheses, as `perf trace` prints them.
+    is_traced: bool,
+}
+
 /// The name of a tracepoint of the block layer with a colon, where it stands, and
 /// what follows.
-fn tracepoint(line: &[u8]) -> Option<(usize, &[u8], Rest<'_>)> {
+fn tracepoint(line: &[u8]) -> Option<(usize, &[u8], Behind<'_>)> {
     let marker = b"block_";
     let mut at = 0;
     loop {
@@ -162,12 +193,12 @@ fn tracepoint(line: &[u8]) -> Option<(usize, &[u8], Rest<'_>)> {
         let begins = start == 0 || line[start - 1].is_ascii_whitespace();
         // perf trace has the fields in parentheses.
         let fields = match behind {
-            [b':', fields @ ..] => Some(fields),
-            [b'(', fields @ ..] if fields.starts_with(b"dev:") => Some(fields),
+            [b':', fields @ ..] => Some((fields, false)),
+            [b'(', fields @ ..] if fields.starts_with(b"dev:") => Some((fields, true)),
             _ => None,
         };
-        if let Some(rest) = fields.filter(|_| begins) {
-            return Some((start, name, Rest(rest)));
+        if let Some((fields, is_traced)) = fields.filter(|_| begins) {
+            return Some((start, name, Behind { fields, is_traced }));
         }
         at += len;
     }

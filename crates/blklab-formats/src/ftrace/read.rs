@@ -26,6 +26,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "tracepoints as text: trace_pipe, trace-cmd report, perf script; read",
     has_printed_times: false,
     says_losses: true,
+    says_flags: true,
     dialect: Some(|| Box::new(Ftrace::default())),
     recognises: |input| begins_with(input, Ftrace::default),
     open: |input, others| {

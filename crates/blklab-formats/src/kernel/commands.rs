@@ -3,7 +3,10 @@
 
 use super::small;
 use crate::fields::Fields;
-use blklab_trace::{NvmeCommand, ScsiCommand, ScsiResult, Tracepoint};
+use blklab_trace::{MmcRequest, NvmeCommand, ScsiCommand, ScsiResult, Tracepoint};
+
+/// EIO.
+const EIO: u16 = 5;
 
 /// Longest CDB that is looked at: `READ(16)`.
 const CDB_BYTES: usize = 16;
@@ -27,15 +30,23 @@ fn nvme_command(f: &impl Fields) -> Option<NvmeCommand> {
 
 pub(super) fn nvme_setup(f: &impl Fields) -> Option<Tracepoint> {
     let command = nvme_command(f)?;
-    let mut words = [0; 8];
-    let from_words = match f.bytes("cdw10", &mut words) {
-        8 => Some(u64::from_le_bytes(words)),
-        _ => None,
-    };
+    // Words 10 and 11 are the block, the lower half of word 12 their number less one.
+    let mut words = [0; 10];
+    let from_words = (f.bytes("cdw10", &mut words) == words.len()).then(|| {
+        let (block, nr) = words.split_at(8);
+        let block = block.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+        (block, u64::from(nr[0]) | u64::from(nr[1]) << 8)
+    });
+    let opcode = f.number("opcode").unwrap_or_else(|| nvme_opcode(f)) as u8;
+    let less_one = f.number("len").or(from_words.map(|(_, nr)| nr));
     Some(Tracepoint::NvmeSetup {
         command,
-        opcode: f.number("opcode").unwrap_or_else(|| nvme_opcode(f)) as u8,
-        slba: f.number("slba").or(from_words).unwrap_or(0),
+        opcode,
+        slba: f.number("slba").or(from_words.map(|w| w.0)).unwrap_or(0),
+        blocks: match less_one {
+            Some(n) if matches!(opcode, 1 | 2 | 8) => n as u32 + 1,
+            _ => 0,
+        },
     })
 }
 
@@ -144,10 +155,46 @@ pub(super) fn ufs(f: &impl Fields) -> Option<Tracepoint> {
         None if says(b"complete") => false,
         None => return None,
     };
+    let bytes = f.number("transfer_len").or_else(|| f.number("size"));
     Some(Tracepoint::UfsCommand {
         is_sent,
         tag: small(f, "tag")?,
         lba: f.number("lba").or_else(|| f.number("LBA"))?,
+        opcode: f.number("opcode").unwrap_or(0) as u8,
+        // Without data it is -1 (include/trace/events/ufs.h).
+        bytes: bytes.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+    })
+}
+
+/// The host's name stands in front: `mmc0`.
+fn mmc_request(f: &impl Fields) -> Option<MmcRequest> {
+    let host = f.text("name")?.strip_prefix(b"mmc")?;
+    Some(MmcRequest {
+        host: crate::text::decimal(host)?.try_into().ok()?,
+        tag: f.number("tag").unwrap_or(0) as i32,
+    })
+}
+
+pub(super) fn mmc_start(f: &impl Fields) -> Option<Tracepoint> {
+    let either = |a, b| f.number(a).or_else(|| f.number(b)).map(|n| n as u32);
+    Some(Tracepoint::MmcStart {
+        request: mmc_request(f)?,
+        opcode: small(f, "cmd_opcode")?,
+        arg: small(f, "cmd_arg")?,
+        block: small(f, "blk_addr").unwrap_or(0),
+        blocks: small(f, "blocks")?,
+        block_bytes: either("block_size", "blksz")?,
+        data_flags: small(f, "data_flags")?,
+    })
+}
+
+pub(super) fn mmc_done(f: &impl Fields) -> Option<Tracepoint> {
+    // What is no errno is an error all the same.
+    let errno = |name| f.error(name).map_or(0, |code| code.unwrap_or(EIO));
+    let (of_command, of_data) = (errno("cmd_err"), errno("data_err"));
+    Some(Tracepoint::MmcDone {
+        request: mmc_request(f)?,
+        error: if of_command == 0 { of_data } else { of_command },
     })
 }
 
@@ -201,7 +248,7 @@ mod tests {
                     cmd=(nvme_cmd_read slba=4096, len=7, ctrl=0x0, dsmgmt=0, reftag=0)";
         assert_eq!(
             read("nvme_setup_cmd", nvme),
-            "nvme_setup_cmd: nvme0 queue 1 tag 17, opcode 0x02, slba 4096"
+            "nvme_setup_cmd: nvme0 queue 1 tag 17, opcode 0x02, slba 4096 + 8"
         );
         let done =
             "nvme0: disk=nvme0n1, qid=1, cmdid=17, res=0x0, retries=2, flags=0x0, status=0x281";
@@ -213,7 +260,23 @@ mod tests {
                    opcode: 0x2a (WRITE_10), group_id: 0x0, hwq_id: 0";
         assert_eq!(
             read("ufshcd_command", ufs),
-            "ufshcd_command: sent, tag 5, lba 808"
+            "ufshcd_command: sent, tag 5, opcode 0x2a, lba 808 + 4096 bytes"
+        );
+        let mmc = "mmc0: start struct mmc_request[00000000c0ffee01]: cmd_opcode=25 cmd_arg=0x3e8 \
+                   cmd_flags=0xb5 cmd_retries=0 stop_opcode=12 stop_arg=0x0 stop_flags=0x49d \
+                   stop_retries=0 sbc_opcode=0 sbc_arg=0x0 sbc_flags=0x0 sbc_retires=0 blocks=8 \
+                   block_size=512 blk_addr=1000 data_flags=0x100 tag=0 can_retune=0 doing_retune=0 \
+                   retune_now=0 need_retune=0 hold_retune=0 retune_period=0";
+        assert_eq!(
+            read("mmc_request_start", mmc),
+            "mmc_request_start: mmc0 tag 0, opcode 25, arg 0x3e8, block 1000 + 8"
+        );
+        let done = "mmc0: end struct mmc_request[00000000c0ffee01]: cmd_opcode=25 cmd_err=0 \
+                    cmd_resp=0x900 0x0 0x0 0x0 cmd_retries=0 stop_opcode=12 stop_err=0 \
+                    stop_resp=0x0 0x0 0x0 0x0 stop_retries=0 bytes_xfered=0 data_err=-110 tag=0";
+        assert_eq!(
+            read("mmc_request_done", done),
+            "mmc_request_done: mmc0 tag 0, error 110"
         );
     }
 }

@@ -164,6 +164,8 @@ pub(crate) fn decode(name: &[u8], f: &impl Fields) -> Option<Option<Happened>> {
             anywhere(small(f, "host_no").map(|host| Tracepoint::ScsiEhWakeup { host }))
         }
         b"ufshcd_command" => anywhere(commands::ufs(f)),
+        b"mmc_request_start" => anywhere(commands::mmc_start(f)),
+        b"mmc_request_done" => anywhere(commands::mmc_done(f)),
         b"sched_switch" => anywhere(sched::switch(f)),
         b"sched_waking" | b"sched_wakeup" | b"sched_wakeup_new" => anywhere(sched::wakeup(f)),
         _ => return None,

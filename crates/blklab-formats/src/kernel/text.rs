@@ -25,6 +25,11 @@ impl<'a> TextFields<'a> {
         })
     }
 
+    /// The word that a name has for a value; it lives as long as the line.
+    pub(crate) fn word(&self, name: &str) -> Option<&'a [u8]> {
+        self.value(name)
+    }
+
     /// The word that a name has for a value.
     fn value(&self, name: &str) -> Option<&'a [u8]> {
         let value = self.behind(name)?;

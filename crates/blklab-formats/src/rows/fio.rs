@@ -3,7 +3,8 @@
 //! (`write_lat_log`). Places are offsets in files.
 
 use super::fields::comma_fields;
-use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, format_of_rows};
+use super::{ASKED, ASKED_AND_DONE, Place, RowKind, Rows, Said, format_of_rows, open};
+use crate::FormatError;
 use crate::format::Format;
 use crate::text::{Io, decimal};
 use blklab_trace::Rwbs;
@@ -22,11 +23,62 @@ static IOLOG_KIND: RowKind = RowKind {
 };
 
 /// The row of the format `fio-lat-log`.
-pub(crate) static LAT_LOG_FORMAT: Format = format_of_rows!(
-    "fio-lat-log",
-    "fio's latency log (write_lat_log), with offsets by log_offset; read",
-    LAT_LOG_KIND
-);
+pub(crate) static LAT_LOG_FORMAT: Format = Format {
+    open: |mut input, _| {
+        if let Some(other) = other_log(&input.name.clone(), input.fill(SAMPLE_BYTES)?) {
+            return Err(FormatError::Foreign {
+                input: input.name,
+                what: other,
+                instead: "of fio's logs only NAME_lat, NAME_clat and NAME_slat have latencies \
+                          (write_lat_log)",
+            });
+        }
+        open(input, &LAT_LOG_KIND)
+    },
+    ..format_of_rows!(
+        "fio-lat-log",
+        "fio's latency log (write_lat_log), with offsets by log_offset; read",
+        LAT_LOG_KIND
+    )
+};
+
+/// What is looked at of a log to tell which it is.
+const SAMPLE_BYTES: usize = 4096;
+
+/// What parts of a name fio gives to logs with the same columns that have no latencies
+/// (HOWTO of fio 3.33, `write_bw_log`, `write_iops_log`, `write_hist_log`).
+const OTHER_LOGS: [(&str, &str); 3] = [
+    (
+        "_bw.",
+        "fio's log of bandwidth (write_bw_log, KiB per second)",
+    ),
+    ("_iops.", "fio's log of IOPS (write_iops_log)"),
+    ("_hist.", "fio's log of histograms (write_hist_log)"),
+];
+
+/// No memory moves so many bytes in a nanosecond: what claims to is no latency.
+const BYTES_PER_NS_MAX: u64 = 100;
+
+/// Which other log of fio this is, by its name or because its values are no latencies.
+fn other_log(name: &str, head: &[u8]) -> Option<&'static str> {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let by_name = OTHER_LOGS.iter().find(|(part, _)| file.contains(part));
+    if let Some((_, what)) = by_name {
+        return Some(what);
+    }
+    let (mut rows, mut too_fast) = (0_u64, 0);
+    for line in head.split(|b| *b == b'\n') {
+        let Some(([_, took, _, size], _)) = comma_fields(line) else {
+            continue;
+        };
+        if let (Some(took), Some(size)) = (decimal(took), decimal(size)) {
+            rows += 1;
+            too_fast += u64::from(size > took.saturating_mul(BYTES_PER_NS_MAX));
+        }
+    }
+    (rows > 0 && too_fast * 2 > rows)
+        .then_some("a log of fio whose values are no latencies (bandwidth or IOPS)")
+}
 
 static LAT_LOG_KIND: RowKind = RowKind {
     recorded: ASKED_AND_DONE,
@@ -110,4 +162,22 @@ fn lat_log(rows: &mut Rows, line: &[u8]) -> Option<Io<'static>> {
     let dev = rows.disks.named(b"job");
     let place = Place::at_byte(dev, rwbs, offset, size);
     rows.io(&place, end.checked_sub(took)?, Some(took))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_without_latencies_are_told() {
+        let rows = b"500, 610, 0, 131072, 0\n1000, 615, 0, 131072, 0\n";
+        assert!(other_log("a/job_bw.1.log", rows).is_some_and(|w| w.contains("bandwidth")));
+        assert!(other_log("job_iops.log", rows).is_some_and(|w| w.contains("IOPS")));
+        assert!(other_log("job_clat_hist.1.log", rows).is_some());
+        // By their values, if a name says nothing.
+        assert!(other_log("standard input", rows).is_some_and(|w| w.contains("no latencies")));
+        let latencies = b"500, 61000, 0, 131072, 0\n1000, 950, 0, 512, 0\n";
+        assert_eq!(other_log("job_clat.1.log", latencies), None);
+        assert_eq!(other_log("bw_test/job_lat.1.log", latencies), None);
+    }
 }

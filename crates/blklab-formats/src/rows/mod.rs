@@ -54,6 +54,7 @@ macro_rules! format_of_rows {
             summary: $summary,
             has_printed_times: false,
             says_losses: false,
+            says_flags: false,
             dialect: None,
             recognises: |input| $crate::rows::begins_with_rows(input, &$kind),
             open: |input, _| $crate::rows::open(input, &$kind),

@@ -113,6 +113,23 @@ pub(crate) fn unlogged(line: &[u8]) -> (Option<Time>, &[u8]) {
     }
 }
 
+/// What people write where they left lines out.
+const ELISIONS: &[&str] = &["snip", "cut", "skipped", "trimmed", "truncated", "…"];
+
+/// Whether a line says that others were left out: `...`, `[...]`, `[snip]`, `<snip>`, `-- cut --`.
+pub(crate) fn is_elision(line: &[u8]) -> bool {
+    if let [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] = line {
+        return true;
+    }
+    let marks = |b: &u8| b"[]<>()-=*~ ".contains(b);
+    let Some(begin) = line.iter().position(|b| !marks(b)).filter(|at| *at > 0) else {
+        return line == "…".as_bytes();
+    };
+    let end = line.iter().rposition(|b| !marks(b)).unwrap_or(begin);
+    let word = line[begin..=end].to_ascii_lowercase();
+    end + 1 < line.len() && ELISIONS.iter().any(|said| said.as_bytes() == word)
+}
+
 /// The line without spaces at its ends, without the marks of a mail that quotes
 /// it, of a list, or of a comparison.
 pub(crate) fn unquoted(line: &[u8]) -> &[u8] {
@@ -130,4 +147,35 @@ fn unmarked(line: &[u8]) -> &[u8] {
         line = rest.trim_ascii_start();
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_say_that_others_are_missing() {
+        for line in [
+            "...",
+            "[...]",
+            "[snip]",
+            "<snip>",
+            "-- cut --",
+            "[…]",
+            "…",
+            "[Truncated]",
+        ] {
+            assert!(is_elision(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "snip",
+            "[root@host ~]# perf script",
+            "[snipped line 3]",
+            "",
+            "[]",
+            "- cut",
+        ] {
+            assert!(!is_elision(line.as_bytes()), "{line}");
+        }
+    }
 }

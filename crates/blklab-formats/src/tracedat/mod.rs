@@ -24,6 +24,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "trace.dat of trace-cmd, versions 6 and 7; read",
     has_printed_times: false,
     says_losses: true,
+    says_flags: true,
     dialect: None,
     recognises: |input| Ok(input.fill(MAGIC.len())?.starts_with(MAGIC)),
     open: |input, _| Ok(Box::new(TraceDatReader::from_input(input)?)),

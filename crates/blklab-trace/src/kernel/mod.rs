@@ -8,6 +8,7 @@
 //! the types of fields are in a module for each part.
 
 mod jbd2;
+mod mmc;
 mod nvme;
 mod sched;
 mod scsi;
@@ -17,6 +18,7 @@ mod writeback;
 mod xfs;
 
 pub use jbd2::CommitStep;
+pub use mmc::MmcRequest;
 pub use nvme::NvmeCommand;
 pub use sched::TaskState;
 pub use scsi::{ScsiCommand, ScsiResult};

@@ -3,7 +3,7 @@
 //! entries in [`POINTS`], its name, its part, and how it is shown.
 
 use super::{
-    CommitStep, IclogStep, NvmeCommand, ScsiCommand, ScsiResult, TaskState, WbtStatus,
+    CommitStep, IclogStep, MmcRequest, NvmeCommand, ScsiCommand, ScsiResult, TaskState, WbtStatus,
     WritebackReason, WritebackStep,
 };
 use crate::{GroupPath, GroupShare};
@@ -463,9 +463,11 @@ tracepoints! {
             opcode: u8,
             /// Its first logical block, where it has one.
             slba: u64,
+            /// Its logical blocks; 0 where the event does not say it.
+            blocks: u32,
         }
         ["nvme_setup_cmd" "drivers/nvme/host/core.c" "4.18" for T::NvmeSetup { .. },]
-        shows ": {command}, opcode {opcode:#04x}, slba {slba}";
+        shows ": {command}, opcode {opcode:#04x}, slba {slba} + {blocks}";
 
         /// `nvme_complete_rq`: the request of a command is done, or will be tried again.
         NvmeComplete {
@@ -531,9 +533,47 @@ tracepoints! {
             tag: u32,
             /// Its first logical block.
             lba: u64,
+            /// What it does: the first byte of the CDB; 0 where the event does not say it.
+            opcode: u8,
+            /// Bytes that it moves.
+            bytes: u32,
         }
         ["ufshcd_command" "drivers/ufs/core/ufshcd.c" "4.11" for T::UfsCommand { .. },]
-        shows ": {}, tag {tag}, lba {lba}", if is_sent { "sent" } else { "done" };
+        shows ": {}, tag {tag}, opcode {opcode:#04x}, lba {lba} + {bytes} bytes",
+            if is_sent { "sent" } else { "done" };
+    }
+
+    /// The host controllers of MMC and SD.
+    Mmc "mmc" {
+        /// `mmc_request_start`: a host controller gets a request.
+        MmcStart {
+            /// Which.
+            request: MmcRequest,
+            /// The command; 0 for a task of a command queue.
+            opcode: u32,
+            /// Its argument.
+            arg: u32,
+            /// First block of its data.
+            block: u32,
+            /// Blocks of its data.
+            blocks: u32,
+            /// Bytes of a block.
+            block_bytes: u32,
+            /// Where the data go (`MMC_DATA_*`).
+            data_flags: u32,
+        }
+        ["mmc_request_start" "drivers/mmc/core/core.c" "4.10" for T::MmcStart { .. },]
+        shows ": {request}, opcode {opcode}, arg {arg:#x}, block {block} + {blocks}";
+
+        /// `mmc_request_done`: the request is done.
+        MmcDone {
+            /// Which.
+            request: MmcRequest,
+            /// Errno of its command or data, positive; 0 is success.
+            error: u16,
+        }
+        ["mmc_request_done" "drivers/mmc/core/core.c" "4.10" for T::MmcDone { .. },]
+        shows ": {request}, error {error}";
     }
 
     /// The CPU scheduler.

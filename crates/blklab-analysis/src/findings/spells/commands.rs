@@ -3,7 +3,7 @@
 
 use super::{OPEN_MAX, Spell, What, evidence};
 use crate::findings::finding::Evidence;
-use blklab_trace::{KernelEvent, NvmeCommand, ScsiCommand, ScsiResult, Tracepoint};
+use blklab_trace::{KernelEvent, MmcRequest, NvmeCommand, ScsiCommand, ScsiResult, Tracepoint};
 use blklab_types::{Dev, Time};
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub enum Fault {
     Failed(ScsiResult),
     /// The status of NVMe.
     Status(u16),
+    /// The errno of MMC.
+    Errno(u16),
 }
 
 impl Fault {
@@ -41,6 +43,7 @@ impl Fault {
             Fault::Refused(rtn) => format!("not taken by its driver ({rtn:#x})"),
             Fault::Failed(result) => format!("failed ({result})"),
             Fault::Status(status) => format!("failed (NVMe status {status:#x})"),
+            Fault::Errno(errno) => format!("failed (errno {errno})"),
         }
     }
 }
@@ -73,6 +76,7 @@ pub(super) struct Commands {
     scsi: BTreeMap<ScsiKey, (Time, Evidence)>,
     nvme: BTreeMap<NvmeCommand, (Time, Evidence, u8, u64)>,
     ufs: BTreeMap<u32, (Time, Evidence, u64)>,
+    mmc: BTreeMap<MmcRequest, (Time, Evidence, u8, u32)>,
 }
 
 impl Commands {
@@ -99,6 +103,7 @@ impl Commands {
                 command,
                 opcode,
                 slba,
+                ..
             } => {
                 if command.qid > 0 && self.nvme.len() < OPEN_MAX {
                     let begun = (e.time, evidence(number, e), opcode, slba);
@@ -119,7 +124,9 @@ impl Commands {
                 };
                 Some(tried(number, e, from, begun, command))
             }
-            Tracepoint::UfsCommand { is_sent, tag, lba } => {
+            Tracepoint::UfsCommand {
+                is_sent, tag, lba, ..
+            } => {
                 if is_sent {
                     if self.ufs.len() < OPEN_MAX {
                         self.ufs.insert(tag, (e.time, evidence(number, e), lba));
@@ -132,6 +139,28 @@ impl Commands {
                     opcode: 0,
                     driver: "ufs",
                     fault: None,
+                };
+                Some(tried(number, e, from, begun, command))
+            }
+            Tracepoint::MmcStart {
+                request,
+                opcode,
+                block,
+                ..
+            } => {
+                if self.mmc.len() < OPEN_MAX {
+                    let begun = (e.time, evidence(number, e), opcode as u8, block);
+                    self.mmc.insert(request, begun);
+                }
+                None
+            }
+            Tracepoint::MmcDone { request, error } => {
+                let (from, begun, opcode, block) = self.mmc.remove(&request)?;
+                let command = CommandTry {
+                    lba: block.into(),
+                    opcode,
+                    driver: "mmc",
+                    fault: (error != 0).then_some(Fault::Errno(error)),
                 };
                 Some(tried(number, e, from, begun, command))
             }

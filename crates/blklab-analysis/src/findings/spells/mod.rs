@@ -329,7 +329,9 @@ impl Tracker {
             | Tracepoint::ScsiRefused { .. }
             | Tracepoint::ScsiDone { .. }
             | Tracepoint::ScsiTimeout(_)
-            | Tracepoint::UfsCommand { .. } => out.extend(self.commands.event(number, e)),
+            | Tracepoint::UfsCommand { .. }
+            | Tracepoint::MmcStart { .. }
+            | Tracepoint::MmcDone { .. } => out.extend(self.commands.event(number, e)),
             Tracepoint::Switch { .. } | Tracepoint::Wakeup { .. } => {
                 out.extend(self.tasks.event(number, e));
             }

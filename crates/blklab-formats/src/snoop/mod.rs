@@ -14,14 +14,19 @@
 //! with D. Without times I/Os are put one behind the other. bpftrace's first form says
 //! neither where an I/O was nor how long: each gets a sector of its own.
 
+mod column;
+
 use crate::disks::Disks;
 use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
 use crate::source::Source;
-use crate::text::{Dialect, Io, Line, TextReader, decimal, device, rwbs, time, unquoted};
+use crate::text::{
+    Dialect, Io, Line, TextReader, decimal, device, is_elision, rwbs, time, unquoted,
+};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, SECTOR_BYTES, Time};
+use column::Column;
 use std::io::Read;
 
 /// Its row.
@@ -30,6 +35,7 @@ pub(crate) static FORMAT: Format = Format {
     summary: "lines of biosnoop (bcc, libbpf-tools, bpftrace) and iosnoop; read",
     has_printed_times: false,
     says_losses: false,
+    says_flags: false,
     dialect: Some(|| Box::new(Snoop::default())),
     recognises: |input| begins_with(input, Snoop::default),
     open: |input, others| Ok(Box::new(SnoopReader::from_input(input).with_others(others))),
@@ -84,53 +90,6 @@ impl<R: Read> TraceSource for SnoopReader<R> {
     }
 }
 
-/// What a column has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
-    /// Of the completion, in seconds or milliseconds.
-    TimeS,
-    TimeMs,
-    StartS,
-    EndS,
-    Comm,
-    Pid,
-    Disk,
-    Dev,
-    Major,
-    Minor,
-    Type,
-    Sector,
-    Bytes,
-    QueueMs,
-    LatencyMs,
-    /// Whether the I/O begins where the last one ended: a letter.
-    Pattern,
-}
-
-impl Column {
-    fn titled(title: &[u8]) -> Option<Column> {
-        Some(match title {
-            b"TIME(s)" => Column::TimeS,
-            b"TIME(ms)" => Column::TimeMs,
-            b"STARTs" => Column::StartS,
-            b"ENDs" => Column::EndS,
-            b"COMM" => Column::Comm,
-            b"PID" => Column::Pid,
-            b"DISK" => Column::Disk,
-            b"DEV" => Column::Dev,
-            b"MAJOR" => Column::Major,
-            b"MINOR" => Column::Minor,
-            b"T" | b"TYPE" => Column::Type,
-            b"SECTOR" | b"BLOCK" => Column::Sector,
-            b"BYTES" => Column::Bytes,
-            b"QUE(ms)" | b"QLAT(ms)" => Column::QueueMs,
-            b"LAT(ms)" | b"LATms" => Column::LatencyMs,
-            b"P" | b"PATTERN" => Column::Pattern,
-            _ => return None,
-        })
-    }
-}
-
 /// Rows whose titles were left out, those with more columns first: what does not fit would
 /// else be taken for a part of the process's name.
 const SHAPES: [&[Column]; 8] = {
@@ -165,6 +124,8 @@ const UNPLACED_SECTORS: u64 = 2048;
 struct Snoop {
     /// Of the last line of titles.
     columns: Vec<Column>,
+    /// Whether commas separate them.
+    is_csv: bool,
     disks: Disks,
     /// Ns, where the next I/O begins that has no time.
     next_ns: i64,
@@ -176,6 +137,7 @@ impl Default for Snoop {
     fn default() -> Snoop {
         Snoop {
             columns: Vec::new(),
+            is_csv: false,
             disks: Disks::new(Actions::new(&[Action::Issue, Action::Complete])),
             next_ns: 0,
             nr_unplaced: 0,
@@ -188,7 +150,7 @@ impl Dialect for Snoop {
         let line = unquoted(line);
         match line {
             [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] => return Line::Elided,
+            line if is_elision(line) => return Line::Elided,
             _ => {}
         }
         let is_note = self.titles(line) || line.starts_with(b"Tracing ");
@@ -199,6 +161,7 @@ impl Dialect for Snoop {
         }
         let io = match &self.columns[..] {
             [] => self.told_by_shape(line),
+            columns if self.is_csv => csv_row(columns, line),
             columns => row(columns, line).or_else(|| self.told_by_shape(line)),
         };
         match io {
@@ -222,6 +185,11 @@ impl Dialect for Snoop {
 impl Snoop {
     /// Takes a line of titles.
     fn titles(&mut self, line: &[u8]) -> bool {
+        let own = column::of_own_table(line);
+        if let Some((columns, is_csv)) = own {
+            (self.columns, self.is_csv) = (columns, is_csv);
+            return true;
+        }
         if !line.starts_with(b"TIME(")
             && !line.starts_with(b"COMM")
             && !line.starts_with(b"START")
@@ -229,6 +197,7 @@ impl Snoop {
         {
             return false;
         }
+        self.is_csv = false;
         let titles = words(line);
         let columns: Option<Vec<Column>> = titles.map(Column::titled).collect();
         let known = columns.filter(|c| c.contains(&Column::LatencyMs));
@@ -352,12 +321,24 @@ fn row<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
     Some(row)
 }
 
+/// A row with commas between its columns.
+fn csv_row<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
+    let mut row = Row::default();
+    let mut words = line.split(|b| *b == b',').map(<[u8]>::trim_ascii);
+    for column in columns {
+        row.set(*column, words.next()?)?;
+    }
+    words.next().is_none().then_some(row)
+}
+
 impl<'a> Row<'a> {
     /// Takes a word; none if it does not fit its column.
     fn set(&mut self, column: Column, word: &'a [u8]) -> Option<()> {
         match column {
             Column::TimeS | Column::EndS => self.end_ns = Some(seconds(word, 1)?),
             Column::TimeMs => self.end_ns = Some(seconds(word, 1000)?),
+            Column::TimeUs => self.end_ns = Some(seconds(word, 1_000_000)?),
+            Column::TimeNs => self.end_ns = Some(nanoseconds(word)?),
             Column::StartS => self.start_ns = Some(seconds(word, 1)?),
             Column::Comm => self.comm = Some(word),
             Column::Pid => self.pid = decimal(word)?.try_into().ok()?,
@@ -368,6 +349,10 @@ impl<'a> Row<'a> {
                 self.disk?;
             }
             Column::Dev => self.dev = Some(device(word)?),
+            Column::DiskOrDev => {
+                self.dev = device(word).or_else(|| colon_device(word));
+                self.disk = self.dev.is_none().then_some(word);
+            }
             Column::Major => {
                 let major = decimal(word)?.try_into().ok()?;
                 self.dev.get_or_insert_default().major = major;
@@ -383,6 +368,13 @@ impl<'a> Row<'a> {
                     rwbs(word)?
                 }
             }
+            Column::Operation => self.rwbs = operation(word)?,
+            Column::OffsetBytes => self.sector = Some(decimal(word)? / SECTOR_BYTES),
+            Column::Sectors => {
+                let bytes = decimal(word)?.checked_mul(SECTOR_BYTES)?;
+                self.bytes = bytes.try_into().ok()?;
+            }
+            Column::Ignored => {}
             Column::Sector => {
                 let sector = match word {
                     // Of a flush.
@@ -394,6 +386,9 @@ impl<'a> Row<'a> {
             Column::Bytes => self.bytes = decimal(word)?.try_into().ok()?,
             Column::QueueMs => self.queue_ns = Some(milliseconds(word)?),
             Column::LatencyMs => self.latency_ns = milliseconds(word)?,
+            Column::LatencyS => self.latency_ns = seconds(word, 1)?,
+            Column::LatencyUs => self.latency_ns = seconds(word, 1_000_000)?,
+            Column::LatencyNs => self.latency_ns = nanoseconds(word)?,
             Column::Pattern => {
                 let [b'R' | b'S' | b'?' | b'-'] = word else {
                     return None;
@@ -415,6 +410,34 @@ fn seconds(word: &[u8], parts: u64) -> Option<i64> {
     };
     let ns = ns / parts;
     Some(ns as i64).filter(|_| crate::plausible::is_time(Time(ns)))
+}
+
+/// Ns without a point.
+fn nanoseconds(word: &[u8]) -> Option<i64> {
+    let ns = decimal(word)?;
+    Some(ns as i64).filter(|_| crate::plausible::is_time(Time(ns)))
+}
+
+/// `8:0`.
+fn colon_device(word: &[u8]) -> Option<Dev> {
+    let colon = word.iter().position(|b| *b == b':')?;
+    Some(Dev {
+        major: decimal(&word[..colon])?.try_into().ok()?,
+        minor: decimal(&word[colon + 1..])?.try_into().ok()?,
+    })
+}
+
+/// What an I/O does, in a word or in the kernel's letters.
+fn operation(word: &[u8]) -> Option<Rwbs> {
+    Some(match word.to_ascii_lowercase().as_slice() {
+        b"read" | b"rd" => Rwbs::READ,
+        b"write" | b"wr" => Rwbs::WRITE,
+        b"discard" | b"trim" | b"unmap" => Rwbs::DISCARD,
+        b"flush" | b"sync" | b"fsync" => Rwbs::FLUSH,
+        b"r" => Rwbs::READ,
+        b"w" => Rwbs::WRITE,
+        _ => return rwbs(word),
+    })
 }
 
 /// Ns of milliseconds; with a point, unless it is bpftrace that has none.
@@ -456,6 +479,28 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn tables_of_own_scripts() {
+        let row = "12.000500 my app 77 8:16 write 4096 8192 250";
+        let expected = [
+            "Q12000250 D12000250 C12000500",
+            "8,16 W 4096+8192",
+            "77 my app",
+        ];
+        let titles = "# time comm pid dev op sector bytes lat_us";
+        assert_eq!(read(&[titles, row]), expected);
+        let titles = "timestamp_ns,comm,pid,device,rw,offset,size,latency_ns,note";
+        let row = "12000500000,app,77,sdb,R,2097152,8192,250000,x y";
+        let expected = [
+            "Q12000250 D12000250 C12000500",
+            "8,16 R 4096+8192",
+            "77 app",
+        ];
+        assert_eq!(read(&[titles, row]), expected);
+        // Prose is no table.
+        assert!(read(&["time and size of the latency"])[0].starts_with("Other"));
     }
 
     #[test]
