@@ -40,6 +40,8 @@ struct DeviceEvents {
     dev: Dev,
     last_queue: Option<Time>,
     q2q: Distribution,
+    last_issue: Option<Time>,
+    d2d: Distribution,
     queued: Directions,
     nr_splits: u64,
     nr_issued: u64,
@@ -60,6 +62,8 @@ impl DeviceEvents {
             dev,
             last_queue: None,
             q2q: Distribution::default(),
+            last_issue: None,
+            d2d: Distribution::default(),
             queued: Directions::default(),
             nr_splits: 0,
             nr_issued: 0,
@@ -96,6 +100,9 @@ impl DeviceEvents {
             Action::Split => self.nr_splits += 1,
             Action::Issue if has_data => {
                 self.nr_issued += 1;
+                if let Some(last) = self.last_issue.replace(e.time) {
+                    self.d2d.add(e.time.since(last).ns());
+                }
                 self.d2d_seeks.add(start, end);
                 self.waiting = self.waiting.saturating_sub(1);
             }
@@ -112,6 +119,7 @@ impl DeviceEvents {
     /// What lies between two recordings is no time between two events.
     fn new_recording(&mut self) {
         self.last_queue = None;
+        self.last_issue = None;
         self.plugged_since = None;
         self.waiting = 0;
     }
@@ -275,6 +283,7 @@ fn finish_device(events: DeviceEvents, lives: &mut Lives, start: Time) -> Device
         nr_issued: events.nr_issued,
         nr_requeues: events.nr_requeues,
         completed_sectors: events.completed_sectors,
+        d2d: events.d2d,
         q2q_seeks: events.q2q_seeks,
         d2d_seeks: events.d2d_seeks,
         plugs: events.plugs,

@@ -229,7 +229,9 @@ impl LifeSink for Lives {
         device.nr_request_merges += u64::from(request.nr_absorbed);
         device.nr_silent_merges += u64::from(request.nr_silent_merges);
         if let (Some(issue), Some(complete)) = (request.issue, request.complete) {
-            device.service.add(complete.since(issue).ns());
+            let ns = complete.since(issue).ns();
+            device.service.add(ns);
+            device.service_of.add(request.rwbs, request.bytes, ns);
         }
     }
 

@@ -5,7 +5,8 @@
 use crate::distribution::Distribution;
 use crate::seeks::Seeks;
 use crate::timeline::Profile;
-use blklab_types::{Dev, Pid};
+use blklab_trace::Rwbs;
+use blklab_types::{Dev, Op, Pid};
 use serde::{Serialize, Serializer};
 
 /// Processes with statistics of their own, in order of their first bio. Others
@@ -152,6 +153,42 @@ pub struct SchedulerUse {
     pub nr_overtaken: u64,
 }
 
+/// Times of requests from D to C by direction.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Services {
+    /// Reads.
+    pub read: Distribution,
+    /// Writes.
+    pub write: Distribution,
+    /// Discards.
+    pub discard: Distribution,
+    /// Flushes without data, and whatever else has no direction.
+    pub other: Distribution,
+}
+
+impl Services {
+    /// The directions with their letters.
+    pub fn named(&self) -> [(&'static str, &Distribution); 4] {
+        [
+            ("R", &self.read),
+            ("W", &self.write),
+            ("D", &self.discard),
+            ("F", &self.other),
+        ]
+    }
+
+    pub(crate) fn add(&mut self, rwbs: Rwbs, bytes: u64, ns: u64) {
+        let of = match rwbs.op().filter(|_| bytes > 0) {
+            Some(Op::Read) => &mut self.read,
+            Some(Op::Write) => &mut self.write,
+            Some(Op::Discard) => &mut self.discard,
+            _ => &mut self.other,
+        };
+        of.add(ns);
+    }
+}
+
 /// One device.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DeviceStats {
@@ -184,6 +221,10 @@ pub struct DeviceStats {
     pub completed_sectors: Distribution,
     /// Times of requests from D to C.
     pub service: Distribution,
+    /// The same by direction.
+    pub service_of: Services,
+    /// Between successive requests at their D.
+    pub d2d: Distribution,
     /// Distances of bios in order of Q.
     pub q2q_seeks: Seeks,
     /// Distances of requests in order of D.

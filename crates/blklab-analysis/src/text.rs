@@ -37,6 +37,7 @@ fn sections(out: &mut String, stats: &TraceStats, options: TextOptions) -> fmt::
         phase_row(out, name, phase)?;
     }
     writeln!(out)?;
+    services(out, stats)?;
     overhead(out, stats)?;
     merges(out, stats)?;
     head(out, "Device Q2Q Seek Information")?;
@@ -123,6 +124,28 @@ fn per_phase<T>(
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Of a trace without Q no bio has a phase, and what requests take at the device is all that is
+/// known.
+fn services(out: &mut String, stats: &TraceStats) -> fmt::Result {
+    let shown = || stats.devices.iter().filter(|d| d.service.count() > 0);
+    if stats.all.d2c.count() > 0 || shown().next().is_none() {
+        return Ok(());
+    }
+    head(out, "Requests (no bio from Q to C is shown)")?;
+    phase_head(out, "D2C")?;
+    for device in shown() {
+        for (letter, service) in device.service_of.named() {
+            phase_row(out, &format!("{} {letter}", device_name(device)), service)?;
+        }
+    }
+    writeln!(out)?;
+    phase_head(out, "D2D")?;
+    for device in shown() {
+        phase_row(out, &device_name(device), &device.d2d)?;
+    }
+    writeln!(out)
 }
 
 fn overhead(out: &mut String, stats: &TraceStats) -> fmt::Result {

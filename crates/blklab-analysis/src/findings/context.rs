@@ -48,6 +48,7 @@ const WORDS: &[&str] = &[
     "mount",
     "dev_number",
     "trace_format",
+    "buffered_writers",
 ];
 
 /// What keys with more behind it begin with: paths below `/sys/block/DEVICE`, and what
@@ -194,6 +195,11 @@ impl Context {
     /// The kernel.
     pub fn kernel(&self) -> Option<KernelVersion> {
         self.kernel
+    }
+
+    /// The processes that write through the page cache and wait for no write-back, in words.
+    pub fn buffered_writers(&self) -> Option<&str> {
+        self.facts.get("buffered_writers").map(String::as_str)
     }
 
     /// The name of the device: sda, nvme0n1.

@@ -8,6 +8,7 @@ pub use super::request::Request;
 use super::spans::Spans;
 use super::sums::is_most;
 use super::waits::Wait;
+use super::who_waits::Told;
 use crate::lifecycle::BioLife;
 use crate::spread::percentile;
 use blklab_trace::{Action, Event, Rwbs};
@@ -134,6 +135,8 @@ pub struct Disk {
     pub unknown_completions: Vec<usize>,
     /// The scheduler, as far as its messages tell it.
     pub(super) told: Option<&'static str>,
+    /// Who is taken to wait for writes whose flags do not say it.
+    pub(super) who_waits: Told,
 }
 
 impl Disk {
@@ -175,6 +178,7 @@ impl Disk {
             span,
             unknown_completions: Vec::new(),
             told: None,
+            who_waits: Told::default(),
         };
         disk.flushes = disk.commands_of(Request::is_flush);
         disk.count_depths();

@@ -154,21 +154,29 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
     let mut ahead = Ahead::default();
     let mut pids: Vec<(Pid, u64)> = Vec::new();
     let mut writers: Vec<(Pid, u64)> = Vec::new();
+    let mut workers: Vec<(Pid, u64)> = Vec::new();
+    let alone_ns = disk.service.alone(waiting.op()).unwrap_or(0);
     let arrived = waiting.handed_over();
     let mut count = |other: &Request, weight: u64| {
         if other.life.number == waiting.life.number {
             return;
         }
         ahead.all += weight;
+        let work = weight * Ahead::work_of(other.life.bytes, alone_ns);
+        add(&mut ahead.work[0], work);
         if other.pid == waiting.pid && other.op() == waiting.op() {
             ahead.own += weight;
+            add(&mut ahead.work[1], work);
             return;
         }
         ahead.reads += weight * u64::from(other.is_read());
         ahead.writes += weight * u64::from(other.is_write());
+        add(&mut ahead.work[2], work * u64::from(other.is_read()));
+        add(&mut ahead.work[3], work * u64::from(other.is_write()));
         ahead.later += weight * u64::from(other.handed_over() > arrived);
         if other.is_owner_known && other.pid != waiting.pid {
             tally(&mut pids, other.pid, weight);
+            tally(&mut workers, other.pid, work);
             if other.is_write() {
                 tally(&mut writers, other.pid, weight);
             }
@@ -183,6 +191,7 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
             count(other, weight);
         }
     }
+    ahead.worker = most(workers)[0];
     ahead.others = most(pids);
     ahead.writers = most(writers);
     ahead

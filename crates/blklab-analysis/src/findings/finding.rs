@@ -35,6 +35,9 @@ pub struct Finding {
     /// Delay of all instances, as far as the trace shows it.
     #[serde(rename = "total_ns", skip_serializing_if = "Option::is_none")]
     pub total_ns: Option<u64>,
+    /// Requests overlap: their delays together are more than the time in which they were.
+    #[serde(rename = "requests_overlap")]
+    pub do_overlap: bool,
     /// The longest.
     #[serde(rename = "worst_ns", skip_serializing_if = "Option::is_none")]
     pub worst_ns: Option<u64>,
@@ -93,6 +96,7 @@ impl Finding {
             count: 0,
             of: "requests",
             total_ns: None,
+            do_overlap: false,
             worst_ns: None,
             extra_commands: None,
             weight: Weight::Harm,
@@ -110,7 +114,12 @@ impl Finding {
     pub fn amounts(&self) -> String {
         let mut amounts = Vec::new();
         if let Some(total) = self.total_ns {
-            amounts.push(format!("{} in all", time_text(total)));
+            let overlap = if self.do_overlap {
+                " (requests overlap)"
+            } else {
+                ""
+            };
+            amounts.push(format!("{} in all{overlap}", time_text(total)));
         }
         if let Some(worst) = self.worst_ns.filter(|_| self.count > 1) {
             amounts.push(format!("{} the worst", time_text(worst)));

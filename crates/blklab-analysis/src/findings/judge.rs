@@ -4,6 +4,7 @@
 use super::finding::{Confidence, Finding, time_text};
 use super::kinds::ALL;
 use super::sums::{add, is_most};
+use super::verdict::of_behaviour;
 use super::whole::{Account, DiskSum, Reading, Whole};
 use super::{Context, Kind};
 use blklab_trace::Action;
@@ -23,6 +24,12 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
             f.doubt(Confidence::Likely, absent.clone());
         }
     }
+    for f in &mut all {
+        doubt_who_waits(f, whole);
+        let span_ns = whole.disk(f.dev).span_ns;
+        let most_ns = span_ns.saturating_mul(f.victims.len().max(1) as u64);
+        f.do_overlap = span_ns > 0 && f.total_ns.is_some_and(|ns| ns > most_ns);
+    }
     sort(&mut all);
     let explained = |symptom: &Finding| all.iter().position(|cause| explains(cause, symptom));
     let by: Vec<Option<usize>> = all.iter().map(explained).collect();
@@ -40,6 +47,24 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
         }
     }
     kept
+}
+
+/// A finding is no surer than that those who suffer wait at all.
+fn doubt_who_waits(f: &mut Finding, whole: &Whole<'_>) {
+    let inferred = &whole.disk(f.dev).who_waits;
+    let Some((victim, behaviour)) = f
+        .victims
+        .iter()
+        .find_map(|p| Some((p.to_string(), *inferred.get(&p.pid)?)))
+    else {
+        return;
+    };
+    let at_most = if behaviour.is_likely() {
+        Confidence::Likely
+    } else {
+        Confidence::Possible
+    };
+    f.doubt(at_most, of_behaviour(&victim, &behaviour));
 }
 
 /// Why what a trace does not show may have been, in words; none if nothing is missing.

@@ -41,6 +41,7 @@
 //! assert_eq!(shown.iter().map(|e| e.number).collect::<Vec<_>>(), [2, 3, 5, 6, 7]);
 //! ```
 
+mod areas;
 pub mod context;
 mod contiguous;
 pub mod disk;
@@ -59,7 +60,9 @@ mod sums;
 mod tasks;
 mod threads;
 mod unflushed;
+pub mod verdict;
 pub mod waits;
+mod who_waits;
 pub mod whole;
 
 pub use context::{Context, ContextError};
@@ -68,6 +71,8 @@ pub use finding::{
 };
 pub use kinds::ALL;
 pub use remedy::{Act, Outside, Remedy, Serving};
+pub use verdict::{Answer, Verdict};
+pub use who_waits::Behaviour;
 pub use whole::{Account, DiskSum, Reading, Whole};
 
 use crate::lifecycle::{BioLife, LifeSink, Lifecycles, RequestLife};
@@ -76,6 +81,7 @@ use blklab_trace::{Action, Event, KernelEvent, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use section::{Gatherer, Section};
 use serde::Serialize;
+use slow::{Lives, Which};
 use std::fmt;
 use whole::Sums;
 
@@ -153,6 +159,9 @@ pub struct Report {
     pub nr_events: u64,
     /// Captures that it was put together from.
     pub nr_captures: u64,
+    /// What is answered: a cause, what is ruled out, what the trace does not show, or that
+    /// nothing is wrong.
+    pub verdict: Verdict,
     /// What its reader says.
     pub reading: Reading,
     /// When the first event was.
@@ -216,12 +225,22 @@ impl Search {
             detectors,
             gatherer: Gatherer::new(0),
             sums: Sums::default(),
+            slowest: Lives::new(Which::Slowest(1)),
+            are_flags_said: true,
             context,
         };
         Search {
             lives: Lifecycles::new(watchers),
             unmatched: 0,
         }
+    }
+
+    /// The same for a trace whose recorder shows no sync flag (biosnoop): who waits for writes
+    /// is inferred.
+    #[must_use]
+    pub fn without_flags(mut self) -> Search {
+        self.lives.sink().are_flags_said = false;
+        self
     }
 
     /// What was found in the whole trace.
@@ -231,12 +250,15 @@ impl Search {
         let Watchers {
             mut detectors,
             sums,
+            mut slowest,
+            are_flags_said,
             context,
             ..
         } = watchers;
         let whole = Whole {
             context: &context,
             reading,
+            are_flags_said,
             sums: &sums,
         };
         let all = detectors
@@ -244,15 +266,20 @@ impl Search {
             .flat_map(|d| d.finish(&whole))
             .collect();
         let mut findings = judge::judge(all, &whole);
-        findings.iter_mut().for_each(threads::introduce);
+        findings
+            .iter_mut()
+            .for_each(|f| threads::introduce(f, &context));
         debug_assert!(findings.iter().all(is_declared), "{findings:?}");
         let disk = |(dev, sum): (&Dev, &DiskSum)| DiskReport {
             dev: *dev,
             sum: sum.clone(),
             words: judge::words(sum, &context),
         };
+        slowest.finish(&whole);
+        let verdict = Verdict::new(&findings, slowest.take().pop(), &whole);
         Report {
             findings,
+            verdict,
             devices: sums.disks.iter().map(disk).collect(),
             nr_events: sums.nr_events,
             nr_captures: sums.nr_captures + 1,
@@ -337,6 +364,9 @@ struct Watchers {
     detectors: Vec<Box<dyn Detector>>,
     gatherer: Gatherer,
     sums: Sums,
+    slowest: Lives,
+    /// Whether flags of writes say that somebody waits for them.
+    are_flags_said: bool,
     context: Context,
 }
 
@@ -345,9 +375,11 @@ impl Watchers {
         if self.gatherer.is_empty() {
             return;
         }
-        let (section, next) = std::mem::take(&mut self.gatherer).finish();
+        let gatherer = std::mem::take(&mut self.gatherer);
+        let (section, next) = gatherer.finish(&self.sums.names, self.are_flags_said);
         self.gatherer = next;
         self.sums.section(&section);
+        self.slowest.section(&section, &self.context);
         for detector in &mut self.detectors {
             detector.section(&section, &self.context);
         }

@@ -10,7 +10,9 @@ use super::disk::{Disk, Request, Shown};
 use super::divide::divide;
 use super::finding::{Evidence, Instance};
 use super::spells::{Spell, Tracker, What};
+use super::who_waits::{self, Told};
 use crate::lifecycle::{BioLife, RequestLife};
+use crate::names::Names;
 use blklab_trace::{Action, Event, KernelEvent, Rwbs};
 use blklab_types::{Dev, Op, Time};
 use std::collections::BTreeMap;
@@ -322,8 +324,9 @@ impl Gatherer {
         device.requests.push(request);
     }
 
-    /// The section, and what the next one is gathered in.
-    pub(super) fn finish(self) -> (Section, Gatherer) {
+    /// The section, and what the next one is gathered in. Who waits for writes is inferred if
+    /// their flags do not say it.
+    pub(super) fn finish(self, names: &Names, are_flags_said: bool) -> (Section, Gatherer) {
         let mut next = Gatherer::new(self.next());
         let mut spells = self.spells;
         next.tracker = self.tracker;
@@ -338,7 +341,12 @@ impl Gatherer {
             order
         });
         spells.sort_by_key(|s| s.to);
-        let disk = |(dev, g): (Dev, Gathered)| {
+        let disk = |(dev, mut g): (Dev, Gathered)| {
+            let who_waits = if are_flags_said {
+                Told::default()
+            } else {
+                who_waits::mark(&mut g.requests, names)
+            };
             let mut bios = g.alone;
             bios.extend(g.bios);
             let span = g.span.unwrap_or_default();
@@ -346,6 +354,7 @@ impl Gatherer {
             disk.unknown_completions = g.unknown_completions;
             disk.shown = g.shown;
             disk.told = self.told.get(&dev).copied();
+            disk.who_waits = who_waits;
             let waits = divide(&disk);
             disk.set_waits(waits);
             disk

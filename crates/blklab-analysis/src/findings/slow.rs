@@ -68,6 +68,27 @@ pub struct Life {
     spells: Vec<Spell>,
     #[serde(skip)]
     start: Time,
+    #[serde(skip)]
+    rank: Rank,
+}
+
+/// Who waits for a request: the slowest are those of the highest rank that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Nobody, as far as is known.
+    Nobody,
+    /// Whoever has the device's cache emptied.
+    Flush,
+    /// A process, for data.
+    Data,
+}
+
+fn rank(r: &Request) -> Rank {
+    match r {
+        r if r.is_flush() => Rank::Flush,
+        r if r.is_sync => Rank::Data,
+        _ => Rank::Nobody,
+    }
 }
 
 /// What another part of the kernel did while a request lived.
@@ -110,7 +131,7 @@ impl Lives {
 
     fn wants(&self, section: &Section, r: &Request) -> bool {
         match self.which {
-            Which::Slowest(_) => r.whole().is_some() && r.is_sync && !r.is_flush(),
+            Which::Slowest(_) => r.whole().is_some(),
             Which::At(sector, _) => {
                 sector == r.life.sector || (r.life.sector..r.end()).contains(&sector)
             }
@@ -130,6 +151,9 @@ impl Detector for Lives {
                 .filter(|i| self.wants(section, &disk.requests[*i]))
                 .collect();
             if let Which::Slowest(n) = self.which {
+                let rank = |i: &usize| rank(&disk.requests[*i]);
+                let best = wanted.iter().map(rank).max();
+                wanted.retain(|i| Some(rank(i)) == best);
                 wanted.sort_by_key(|i| std::cmp::Reverse(disk.requests[*i].whole()));
                 wanted.truncate(n);
             }
@@ -137,6 +161,8 @@ impl Detector for Lives {
         }
         match self.which {
             Which::Slowest(n) => {
+                let best = found.iter().map(|l| l.rank).max();
+                found.retain(|l| Some(l.rank) == best);
                 found.sort_by_key(|l| (std::cmp::Reverse(l.whole_ns), l.start));
                 found.truncate(n);
             }
@@ -193,6 +219,7 @@ fn life(section: &Section, disk: &Disk, place: usize) -> Life {
         events: section.of_request(r),
         spells: beside(section, r),
         start: r.start().unwrap_or_default(),
+        rank: rank(r),
     }
 }
 

@@ -2,6 +2,7 @@
 //! Kernel threads that do I/O for somebody or something else: what it is for, which the name
 //! alone tells whoever knows it, and what to change about it.
 
+use super::context::Context;
 use super::finding::Finding;
 use super::remedy::{Outside, Remedy};
 
@@ -156,13 +157,66 @@ pub(super) fn is_journal(comm: &str) -> bool {
     comm == "jbd2" || comm.starts_with("jbd2/") || comm.starts_with("kjournald")
 }
 
+/// Whether a thread writes back what others have dirtied: nobody waits for its writes.
+pub(super) fn is_flusher(comm: &str) -> bool {
+    let is_worker = comm.starts_with("kworker/") && !is_high_worker(comm);
+    let begins = [
+        "flush-", "pdflush", "kupdate", "bdflush", "kswapd", "xfsaild", "bdi-",
+    ];
+    is_worker || begins.iter().any(|begin| comm.starts_with(begin))
+}
+
+/// A worker of high priority is the block layer's own (kblockd), which hands on what others
+/// have queued.
+fn is_high_worker(comm: &str) -> bool {
+    let number = comm.split(['-', '+']).next().unwrap_or(comm);
+    number.starts_with("kworker/") && number.ends_with('H')
+}
+
+/// Whether a name tells that a thread hands on what others write, so that it says nothing of who
+/// waits.
+pub(super) fn hands_on(comm: &str) -> bool {
+    let begins = [
+        "swapper",
+        "<idle>",
+        "ksoftirqd",
+        "kblockd",
+        "irq/",
+        "loop",
+        "dmcrypt_write",
+        "drbd",
+    ];
+    let of_array = comm.starts_with("md") && comm.contains("_raid");
+    of_array || is_high_worker(comm) || begins.iter().any(|begin| comm.starts_with(begin))
+}
+
 /// What there is to change about them.
 pub(super) fn remedies() -> impl Iterator<Item = &'static Remedy> {
     THREADS.iter().map(|t| &t.change)
 }
 
+/// Says who left what a flusher writes back, if that is known: no event of the block layer says it.
+fn introduce_writers(f: &mut Finding, writers: Option<&str>) {
+    let mut names = f.causes.iter().filter_map(|p| p.comm.as_deref());
+    let Some(flusher) = names.find(|comm| is_flusher(comm) || *comm == "flush") else {
+        return;
+    };
+    let left = match writers {
+        Some(writers) => format!("what {writers} writes into the page cache"),
+        None => "what processes have written into the page cache".to_owned(),
+    };
+    let said = format!("{flusher} writes back {left}.");
+    match writers {
+        // Who is to blame belongs into the first sentence.
+        Some(_) => f.what += &format!(" {said}"),
+        None if f.how.is_empty() => f.how = said,
+        None => f.how += &format!(" {said}"),
+    }
+}
+
 /// Says what the threads do that cause a finding, and what to change about that.
-pub(super) fn introduce(f: &mut Finding) {
+pub(super) fn introduce(f: &mut Finding, context: &Context) {
+    introduce_writers(f, context.buffered_writers());
     let names = f.causes.iter().filter_map(|p| p.comm.as_deref());
     let caused: Vec<(String, &Thread)> = THREADS
         .iter()

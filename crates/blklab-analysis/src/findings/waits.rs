@@ -64,6 +64,11 @@ pub struct Ahead {
     pub writes: u64,
     /// Those of others that came later than the one that waits.
     pub later: u64,
+    /// What all of them are for the device, in work ([`Ahead::work_of`]); the same process's and
+    /// direction's; others' reads; others' writes.
+    pub work: [u64; 4],
+    /// The other process that has most of the work, and how much.
+    pub worker: (Pid, u64),
     /// The other processes that have most of them, and how many, most first; 0 where
     /// there are fewer. Requests whose owner the trace does not show are left out.
     pub others: [(Pid, u64); 4],
@@ -114,7 +119,42 @@ impl Wait {
     }
 }
 
+/// Length at which the transfer of a request takes a device as long as its beginning: one
+/// that takes less than a millisecond for a request, and one that takes more.
+const WORK_BYTES: [u64; 2] = [64 << 10, 512 << 10];
+const FAST_NS: u64 = 1_000_000;
+
 impl Ahead {
+    /// How much work a request of so many bytes is for a device that takes so long for one alone:
+    /// 64 for an empty one, twice that for one whose transfer takes as long as its beginning.
+    pub fn work_of(bytes: u64, alone_ns: u64) -> u64 {
+        let each = WORK_BYTES[usize::from(alone_ns >= FAST_NS)];
+        64 + bytes.saturating_mul(64) / each
+    }
+
+    /// All work.
+    pub fn work(&self) -> u64 {
+        self.work[0]
+    }
+
+    /// That of others.
+    pub fn others_work(&self) -> u64 {
+        self.work[0].saturating_sub(self.work[1])
+    }
+
+    /// The other process that has most of it.
+    pub fn worker(&self) -> Option<Pid> {
+        Some(self.worker.0).filter(|_| self.worker.1 > 0)
+    }
+
+    /// The other process that has most of the work and by far more than its own: large requests
+    /// keep a device busy, however few they are.
+    fn busiest(&self) -> Option<Pid> {
+        let (pid, work) = self.worker;
+        let stands_out = work >= STANDS_OUT * self.work[1].max(1);
+        (stands_out && is_most(work, self.others_work())).then_some(pid)
+    }
+
     /// Why one waits that has these ahead.
     pub fn reason(&self, waiting: &Request) -> Reason {
         let others = self.all - self.own;
@@ -124,13 +164,15 @@ impl Ahead {
         if waiting.is_read() && is_most(self.writes, others) {
             return Reason::Writes;
         }
-        if waiting.is_write() && is_most(self.reads, others) && is_most(self.later, others) {
+        let is_behind_reads = is_most(self.reads, others) && self.work[2] >= self.work[3];
+        if waiting.is_write() && is_behind_reads && is_most(self.later, others) {
             return Reason::LaterReads;
         }
         match self.top() {
             Some((pid, n)) if n >= STANDS_OUT * self.own.max(1) && is_most(n, others) => {
                 Reason::Other(pid)
             }
+            _ if waiting.is_write() => self.busiest().map_or(Reason::Load, Reason::Other),
             _ => Reason::Load,
         }
     }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is known of the trace as a whole when it has ended.
 
+use super::areas::Areas;
 use super::context::Context;
 use super::disk::Disk;
 use super::finding::listed;
+use super::section::Section;
 use super::sums::{add, is_most};
 use super::unflushed;
 use super::waits::Wait;
+use super::who_waits::Behaviour;
 use crate::names::Names;
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Op, Pid};
@@ -120,6 +123,16 @@ pub struct DiskSum {
     last_flush: Option<blklab_types::Time>,
     #[serde(skip)]
     processes: BTreeMap<Pid, Account>,
+    #[serde(skip)]
+    pub(super) areas: Areas,
+    /// Who is taken to wait for writes whose flags do not say it, and why.
+    #[serde(skip)]
+    pub(super) who_waits: BTreeMap<Pid, Behaviour>,
+    /// Writes of which it is not known who waits for them.
+    #[serde(skip)]
+    pub(super) nr_writes_unknown: u64,
+    #[serde(skip)]
+    pub(super) nr_errors: u64,
 }
 
 /// The trace as a whole.
@@ -129,6 +142,8 @@ pub struct Whole<'a> {
     pub context: &'a Context,
     /// What its reader says.
     pub reading: Reading,
+    /// Whether flags of writes say that somebody waits for them.
+    pub are_flags_said: bool,
     pub(super) sums: &'a Sums,
 }
 
@@ -179,18 +194,24 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn section(&mut self, section: &super::section::Section) {
+    pub(super) fn section(&mut self, section: &Section) {
         self.nr_events += section.events().len() as u64;
         for disk in &section.disks {
-            self.disk(disk);
+            self.disk(section, disk);
         }
         for (dev, nr) in unflushed::fsyncs(section) {
             self.disks.entry(dev).or_default().nr_unflushed += nr;
         }
     }
 
-    fn disk(&mut self, disk: &Disk) {
+    fn disk(&mut self, section: &Section, disk: &Disk) {
         let sum = self.disks.entry(disk.dev).or_default();
+        sum.areas.add(section, disk);
+        sum.nr_errors += disk.shown.nr_errors;
+        sum.nr_writes_unknown += disk.who_waits.nr_unknown;
+        for (pid, behaviour) in &disk.who_waits.waits {
+            sum.who_waits.entry(*pid).or_default().add(behaviour);
+        }
         for (r, w) in disk.divided() {
             sum.sectors_max = sum.sectors_max.max(r.sectors());
             let Some(whole) = r.whole().filter(|_| !r.is_flush()) else {
@@ -230,11 +251,6 @@ impl Sums {
 }
 
 impl DiskSum {
-    /// Whether the trace shows a command of it from beginning to end.
-    pub fn shows_a_command(&self) -> bool {
-        self.nr_ended > 0 || self.flushes.0 > 0
-    }
-
     /// What bios took on a device that takes them as they are.
     fn bios(&mut self, disk: &Disk) {
         let ended = disk.bios.iter().filter(|b| b.bytes > 0);

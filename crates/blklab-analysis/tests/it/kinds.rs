@@ -135,6 +135,47 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
             });
         }
     });
+    // Large writes of a flusher keep the device busy for 15 of 15.4 ms; a commit, of which the
+    // flush takes 40 us, waits behind them.
+    add("commit-behind", "", 1, &|l| {
+        alone(l, B, "R", 0, 12);
+        for cycle in 0..40_u64 {
+            let t = 100_000 + cycle * 15_400;
+            for k in 0..30_u64 {
+                let at = (10_000_000 + (cycle * 30 + k) * 4096, 1024);
+                let times = [t, t + 1, t + 2 + k * 10, t + 500 * (k + 1)];
+                l.io(&Io {
+                    who: (3, "kworker/u8:1"),
+                    rw: "W",
+                    at,
+                    times,
+                });
+            }
+            let place = |k: u64| 1_000 + cycle * 64 + k;
+            let times = [t + 200, t + 200, t + 201, t + 8_000];
+            l.io(&Io {
+                who: A,
+                rw: "WS",
+                at: (500_000 + cycle * 8, 8),
+                times,
+            });
+            let times = [t + 8_010, t + 8_010, t + 8_011, t + 12_000];
+            let journal = (9, "jbd2/sda1-8");
+            l.io(&Io {
+                who: journal,
+                rw: "WS",
+                at: (place(0), 16),
+                times,
+            });
+            let record = (place(16), 8);
+            l.event(t + 12_010, 9, "Q", "FWFS", record, journal.1);
+            l.event(t + 12_010, 9, "G", "FWFS", record, journal.1);
+            l.line(t + 12_011, "9 D FN [jbd2/sda1-8]");
+            l.line(t + 12_051, "0 C FN 0 [0]");
+            l.event(t + 12_060, 9, "D", "WFS", record, journal.1);
+            l.event(t + 15_500, 0, "C", "WFS", record, "0");
+        }
+    });
     // An elevator that goes on upwards while b waits below.
     add("overtaken", "queue/scheduler=mq-deadline", 2, &|l| {
         deep(l, A, "R", 8, 1500);
@@ -548,7 +589,8 @@ fn each_kind_is_found_first_in_its_trace() {
     let elsewhere = crate::beside::KINDS
         .into_iter()
         .chain(crate::mailed::KINDS)
-        .chain(crate::excerpts::KINDS);
+        .chain(crate::excerpts::KINDS)
+        .chain(crate::verdicts::KINDS);
     let mut seen: BTreeSet<&str> = elsewhere.collect();
     let mut wrong = Vec::new();
     for (kind, context, lines, victim) in samples() {

@@ -12,3 +12,4 @@ mod legacy;
 mod limits;
 mod mailed;
 mod metrics;
+mod verdicts;

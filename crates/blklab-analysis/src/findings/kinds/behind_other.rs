@@ -17,9 +17,12 @@ pub const KIND: Kind = Kind {
     what: "a process with few requests waits behind one that keeps many queued",
     rule: Rule {
         condition: "a request that a process waits for waits, and another process has most of \
-                    those ahead of it",
+                    those ahead of it; if it is a write, most of them by the device's work (a \
+                    beginning, and the transfer: 64 KiB of it are as much, or 512 KiB where a \
+                    request takes 1 ms or more)",
         threshold: "more than 4 times what the device takes for one; the other has 4 times as \
-                    many as its own; 20 % of its process's waiting or more",
+                    many as its own, or 4 times as much work; 20 % of its process's waiting or \
+                    more",
         exception: "",
     },
     explains: &[],
@@ -84,7 +87,8 @@ impl Sum {
         in_device: bool,
     ) {
         self.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
-        self.harm.blame(pid, ahead.top().map_or(0, |(_, n)| n));
+        let most = ahead.top().filter(|(top, _)| *top == pid);
+        self.harm.blame(pid, most.map_or(1, |(_, n)| n));
         self.ahead += ahead.all;
         self.later += ahead.later;
         add(&mut self.in_device_ns, u64::from(in_device) * ns);

@@ -24,10 +24,11 @@ pub const SLOW: Kind = Kind {
         condition: "a request that a process waits for takes longer from D to C than if the device \
                     served all that it has one after the other",
         threshold: "more than 4 times that, 10 ms or more, and 4 times what 9 of 10 requests do \
-                    not exceed; 20 requests or more are shown, or 4 or more of which it takes 20 \
-                    times what half of them do not exceed; of fewer, one that the device has for \
-                    itself for 100 ms or more and 20 times the shortest, or the only one; 20 % of \
-                    its process's waiting or more",
+                    not exceed, or 100 ms or more and 20 times what half of them do not exceed; \
+                    20 requests or more are shown, or 4 or more of which it takes 20 times what \
+                    half of them do not exceed; of fewer, one that the device has for itself for \
+                    30 ms or more (a seek and a revolution of a disk) and 20 times the shortest, \
+                    or the only one; 20 % of its process's waiting or more",
         exception: "",
     },
     explains: &["behind-other", "deep-queue"],
@@ -99,6 +100,13 @@ const REQUESTS_MIN: usize = 20;
 /// Of fewer, so many at least, and so far beyond half of them.
 const FEW_MIN: usize = 4;
 const FEW_FACTOR: u64 = 20;
+
+/// One alone is long if it takes more than any seek and revolution of a disk.
+const SINGLE_NS: u64 = 30_000_000;
+
+/// Seen once among fewer than this, it may be an accident, or nothing unusual.
+const TIMES_MIN: u64 = 2;
+const ONCE_AMONG: u64 = 100;
 
 /// So many others that came later end before one that the device passes over.
 const PASSED_MIN: u64 = 8;
@@ -178,16 +186,20 @@ impl Detector for Slow {
                 let mut reasons = w.behind_others(r);
                 r.life.bytes > 0 && reasons.any(|(why, ..)| why == Reason::Device)
             });
-            let far = if are_few {
-                let all = disk.issued().iter().filter(|r| r.life.bytes > 0);
-                let all: Vec<u64> = all.filter_map(Request::d2c).collect();
-                percentile(50, all).unwrap_or(0).saturating_mul(FEW_FACTOR)
-            } else {
-                disk.service.p90_ns.unwrap_or(0).saturating_mul(4)
-            };
+            let all = disk.issued().iter().filter(|r| r.life.bytes > 0);
+            let all: Vec<u64> = all.filter_map(Request::d2c).collect();
+            let beyond_half = percentile(50, all).unwrap_or(0).saturating_mul(FEW_FACTOR);
+            let beyond_most = disk.service.p90_ns.unwrap_or(0).saturating_mul(4);
             for (r, w) in by_itself {
                 let took = r.d2c().unwrap_or(0);
-                if took < SLOW_NS || took <= far {
+                // One in ten may be slow, as long as half are not.
+                let is_noticed = took >= LONG_NS && took > beyond_half;
+                let is_far = if are_few {
+                    took > beyond_half
+                } else {
+                    took > beyond_most || is_noticed
+                };
+                if took < SLOW_NS || !is_far {
                     continue;
                 }
                 sum.are_many |= !are_few;
@@ -285,7 +297,7 @@ impl Sum {
             let took = complete.since(issue).0;
             let is_far = took == best || is_longer(took, FEW_FACTOR, best);
             let is_alone = disk.issued_between(issue, complete).is_empty();
-            if took >= LONG_NS && is_far && is_alone && !r.flags.has(Rwbs::DISCARD) {
+            if took >= SINGLE_NS && is_far && is_alone && !r.flags.has(Rwbs::DISCARD) {
                 self.d2c.push(took);
                 self.reads += u64::from(r.is_read());
                 self.harm
@@ -378,7 +390,15 @@ impl Sum {
                     "what the device did: SMART, the kernel's log",
                 );
             }
-            if !self.are_many {
+            if n < TIMES_MIN && self.all < ONCE_AMONG {
+                f.doubt(
+                    Confidence::Possible,
+                    format!(
+                        "it is seen once among {}: how often the device takes so long",
+                        counted(self.all, "requests")
+                    ),
+                );
+            } else if !self.are_many {
                 f.doubt(
                     Confidence::Possible,
                     "more requests: how often the device takes so long",

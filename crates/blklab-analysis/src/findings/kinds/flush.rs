@@ -7,6 +7,7 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
+use super::chains::{Chain, NEAR_NS, chains, flushes, instance, waiters};
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
@@ -14,10 +15,10 @@ use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, total};
 use crate::findings::threads::is_journal;
 use crate::findings::{
-    Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_trace::{Action, Rwbs};
-use blklab_types::{Dev, Pid, Time};
+use blklab_types::{Dev, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The row of [`super::ALL`].
@@ -27,8 +28,9 @@ pub const KIND: Kind = Kind {
     rule: Rule {
         condition: "requests that flush (F before the direction, FUA behind it) delay a process: \
                     one whose request ends right before the chain begins and that goes on right \
-                    after it has ended, one that queues a flush without data, or one whose \
-                    request is at the device meanwhile",
+                    after it has ended, one that queues a flush without data (where no Q is \
+                    shown: one whose write ends right before the flush goes to the device), or \
+                    one whose request is at the device meanwhile",
         threshold: "1 ms or more, and 20 % of the waiting of those they delay; right before and \
                     after is at most 1 ms, 3 times or more and in half of the pauses of the \
                     process",
@@ -63,14 +65,8 @@ const OTHER_JOURNAL: Remedy = Remedy::outside(
 /// A flush that takes less is none that anybody waits for.
 pub const SLOW_NS: u64 = 1_000_000;
 
-/// Between what a process does and the chain that it waits for.
-const NEAR_NS: u64 = 1_000_000;
-
 /// A second C later than this belongs to something else.
 const BEHIND_MAX_NS: u64 = 30_000_000_000;
-
-/// So often a process goes on after a chain, so that it waits for it.
-const TIMES_MIN: u64 = 3;
 
 #[derive(Debug, Default)]
 struct Flushes {
@@ -90,17 +86,8 @@ struct Sum {
     journals: BTreeSet<Pid>,
     /// Of flushes behind the data.
     behind_ns: u64,
-}
-
-/// From the first write of a commit to the end of its record.
-#[derive(Clone, Copy, Debug)]
-struct Chain {
-    begin: Time,
-    end: Time,
-    pid: Pid,
-    /// Places of its first request and of its record.
-    places: [usize; 2],
-    flush_ns: u64,
+    /// Flushes of which no Q shows who asked for them.
+    nr_without_queue: u64,
 }
 
 impl Detector for Flushes {
@@ -122,44 +109,6 @@ impl Detector for Flushes {
     }
 }
 
-fn flushes(r: &Request) -> bool {
-    !r.is_flush() && (r.flags.has(Rwbs::FLUSH) || r.flags.has(Rwbs::FUA))
-}
-
-/// Commits, in order of their ends: a request that flushes or forces its data out, and
-/// the writes of its process that went right before it.
-fn chains(disk: &Disk) -> Vec<Chain> {
-    let mut begun: BTreeMap<Pid, (Time, Time, usize)> = BTreeMap::new();
-    let mut chains = Vec::new();
-    let mut order: Vec<usize> = (0..disk.requests.len()).collect();
-    order.sort_by_key(|i| (disk.requests[*i].start(), *i));
-    for i in order {
-        let r = &disk.requests[i];
-        let (Some(start), Some(end)) = (r.start(), r.life.complete) else {
-            continue;
-        };
-        if r.is_flush() || !r.is_write() {
-            continue;
-        }
-        let (begin, until, first) = begun.remove(&r.pid).unwrap_or((start, end, i));
-        let goes_on = start.0 <= until.0.saturating_add(NEAR_NS);
-        let (begin, first) = if goes_on { (begin, first) } else { (start, i) };
-        if !flushes(r) {
-            begun.insert(r.pid, (begin, until.max(end), first));
-            continue;
-        }
-        chains.push(Chain {
-            begin,
-            end: end.max(until),
-            pid: r.pid,
-            places: [first, i],
-            flush_ns: end.since(start).0,
-        });
-    }
-    chains.sort_by_key(|c| c.end);
-    chains
-}
-
 impl Flushes {
     fn disk(&mut self, section: &Section, disk: &Disk, chains: &[Chain]) {
         let waiters = waiters(disk, chains);
@@ -175,7 +124,8 @@ impl Flushes {
         sum.journals.extend(chains.iter().map(|c| c.pid));
         for (pid, waited) in &waiters {
             sum.waiters.insert(*pid);
-            for (chain, ns) in waited {
+            // What others keep at the device delays a commit no less, and no flush is why.
+            for (chain, ns) in waited.iter().filter(|(c, _)| !c.is_behind_others()) {
                 sum.harm
                     .add(*pid, *ns, || instance(section, disk, chain, *ns));
             }
@@ -197,6 +147,7 @@ impl Flushes {
             sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
         }
         sum.flushes_asked_for(section, disk, &own);
+        sum.flushes_without_queue(section, disk);
         sum.flushes_behind(section, disk);
     }
 }
@@ -212,6 +163,39 @@ impl Sum {
         for (r, w) in asked_for {
             self.harm
                 .add(r.pid, w.flush_ns, || section.instance(r, Some(w.flush_ns)));
+        }
+    }
+
+    /// Where no Q shows who asks for a flush: whoever's write ended right before it waits for it,
+    /// else who sent it.
+    fn flushes_without_queue(&mut self, section: &Section, disk: &Disk) {
+        if disk.has(Action::Queue) {
+            return;
+        }
+        let mut writes: Vec<&Request> = disk.requests.iter().filter(|r| r.is_write()).collect();
+        writes.retain(|r| r.life.complete.is_some());
+        writes.sort_by_key(|r| r.life.complete);
+        for r in disk.issued().iter().filter(|r| r.is_flush()) {
+            let Some(ns) = r.d2c().filter(|ns| *ns >= SLOW_NS) else {
+                continue;
+            };
+            let upto = writes.partition_point(|w| w.life.complete <= r.life.issue);
+            let near = |w: &&&Request| {
+                let end = w.life.complete.unwrap_or_default();
+                r.life
+                    .issue
+                    .is_some_and(|issue| issue.since(end).0 <= NEAR_NS)
+            };
+            let before = writes[..upto].last().filter(near);
+            self.nr_without_queue += 1;
+            self.harm.add(before.map_or(r.pid, |w| w.pid), ns, || {
+                let mut instance = section.instance(r, Some(ns));
+                instance
+                    .evidence
+                    .extend(before.into_iter().flat_map(|w| section.of_request(w)));
+                in_order(&mut instance.evidence);
+                instance
+            });
         }
     }
 
@@ -244,65 +228,6 @@ impl Sum {
                 instance
             });
         }
-    }
-}
-
-/// Processes that wait for chains of others, with each chain and how long they waited.
-fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain, u64)>> {
-    let mut of_pid: BTreeMap<Pid, Vec<[Time; 2]>> = BTreeMap::new();
-    for r in &disk.requests {
-        if let (Some(start), Some(end)) = (r.start(), r.life.complete) {
-            of_pid.entry(r.pid).or_default().push([start, end]);
-        }
-    }
-    let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
-    of_pid.retain(|pid, _| !own.contains(pid));
-    let mut waiters = BTreeMap::new();
-    for (pid, mut ios) in of_pid {
-        ios.sort_unstable();
-        let mut waited = Vec::new();
-        let mut pauses = 0;
-        for pair in ios.windows(2) {
-            let [[_, end], [next, _]] = [pair[0], pair[1]];
-            if next <= end || next.since(end).0 < SLOW_NS {
-                continue;
-            }
-            pauses += 1;
-            let i = chains.partition_point(|c| c.end <= next);
-            let Some(chain) = i.checked_sub(1).map(|i| chains[i]) else {
-                continue;
-            };
-            let starts = chain.begin >= end && chain.begin.since(end).0 <= NEAR_NS;
-            if starts && next.since(chain.end).0 <= NEAR_NS {
-                waited.push((chain, next.since(end).0));
-            }
-        }
-        if waited.len() as u64 >= TIMES_MIN && waited.len() * 2 >= pauses {
-            waiters.insert(pid, waited);
-        }
-    }
-    waiters
-}
-
-/// The chain: its first request and its record.
-fn instance(section: &Section, disk: &Disk, chain: &Chain, ns: u64) -> Instance {
-    let mut evidence = Vec::new();
-    for place in chain.places {
-        evidence.extend(section.of_request(&disk.requests[place]));
-    }
-    let within = disk.issued_between(chain.begin, chain.end);
-    for r in within
-        .map(|i| &disk.requests[i])
-        .filter(|r| r.is_flush())
-        .take(1)
-    {
-        evidence.extend(section.of_request(r));
-    }
-    in_order(&mut evidence);
-    Instance {
-        time: chain.begin,
-        delay_ns: Some(ns),
-        evidence,
     }
 }
 
@@ -351,7 +276,8 @@ impl Sum {
                 mean(self.chain_ns, self.chains)
             )
         };
-        let mut journals = f.causes.iter().filter_map(|p| p.comm.as_deref());
+        let concerned = f.causes.iter().chain(&f.victims);
+        let mut journals = concerned.filter_map(|p| p.comm.as_deref());
         let has_journal = !self.waiters.is_empty() || journals.any(is_journal);
         let (how, with_fua, what) = if has_journal {
             (
@@ -399,6 +325,12 @@ impl Sum {
             );
         }
         f.cause = Some("flushes of the device's write cache".to_owned());
+        if self.nr_without_queue > 0 {
+            f.doubt(
+                Confidence::Likely,
+                "the Q of flushes: who waits for them is told by whose write ended right before",
+            );
+        }
         remedies(&mut f, whole.context);
         f.figures = vec![
             ("commits", self.chains as f64, ""),

@@ -26,9 +26,10 @@ pub const KIND: Kind = Kind {
         condition: "a request is inserted right behind one that still waits in the scheduler; or \
                     a small one is queued right behind one of its own process that has not ended",
         threshold: "small is 64 KiB or less; 5 % of the device's requests or more",
-        exception: "together they are larger than max_sectors_kb (if that is not known: than any \
-                    request of the trace; of two that both wait one is among 4 or more that are \
-                    the largest, 127 KiB at least)",
+        exception: "together they are larger than max_sectors_kb, or have more pages than \
+                    max_segments where no request of the trace has more (if neither is known: \
+                    than any request of the trace; of two that both wait one is among 4 or more \
+                    that are the largest, 127 KiB at least)",
     },
     explains: &["deep-queue", "no-request-free", "behind-other"],
     remedies: &[LOOK_UP, LARGER_WRITES, PLUG, BATCH, HOLDING],
@@ -89,6 +90,9 @@ const SECTORS_MAX_ASSUMED: u64 = 128;
 /// nobody lowers it (`BLK_SAFE_MAX_SECTORS`, include/linux/blkdev.h).
 const LIMIT_LEAST: u64 = 254;
 
+/// A page in sectors, where a segment is one.
+const PAGE_SECTORS: u64 = 8;
+
 /// So many requests of one length, and none longer, show a limit.
 const AT_LIMIT_MIN: usize = 4;
 
@@ -105,9 +109,7 @@ enum Limit {
 
 impl Limit {
     fn found(disk: &Disk, context: &Context) -> Limit {
-        if let Some(known) = context.sectors_max() {
-            return Limit::Known(known);
-        }
+        let known = context.sectors_max();
         let sizes = || {
             disk.requests
                 .iter()
@@ -115,6 +117,13 @@ impl Limit {
                 .map(Request::sectors)
         };
         let largest = sizes().max().unwrap_or(0);
+        // Pages that lie apart in memory are a segment each; larger requests show that they do
+        // not.
+        let segments = context.queue("max_segments");
+        let in_segments = segments.map(|n| n.saturating_mul(PAGE_SECTORS).max(largest));
+        if let Some(known) = known.into_iter().chain(in_segments).min() {
+            return Limit::Known(known);
+        }
         let are_many = || sizes().filter(|s| *s == largest).count() >= AT_LIMIT_MIN;
         if largest >= LIMIT_LEAST && are_many() {
             Limit::Shown(largest)

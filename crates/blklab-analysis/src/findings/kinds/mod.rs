@@ -5,7 +5,10 @@ pub mod array_rmw;
 pub mod behind_discards;
 pub mod behind_other;
 pub mod bfq_merge;
+pub mod buffer_stall;
+mod chains;
 pub mod command_fault;
+pub mod commit_behind;
 pub mod cost;
 pub mod cpu_wait;
 pub mod deep_queue;
@@ -64,9 +67,11 @@ pub static ALL: &[Kind] = &[
     behind_other::KIND,
     journal_commit::KIND,
     log_force::KIND,
+    commit_behind::KIND,
     flush::KIND,
     journal_chain::KIND,
     log_full::KIND,
+    buffer_stall::KIND,
     dirty_limit::KIND,
     wbt::KIND,
     no_request_free::SHARED_OUT,

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commits of a journal as chains of requests, and who waits for them.
+//!
+//! The data, the journal's blocks, then the commit record, before which the cache is flushed and
+//! which is written with FUA or flushed again (`fs/jbd2/commit.c`, `block/blk-flush.c`). Who
+//! called fsync waits from its last write to the end of the chain.
+
+use super::flush;
+use crate::findings::Instance;
+use crate::findings::disk::{Disk, Request};
+use crate::findings::section::{Section, in_order};
+use crate::findings::sums::is_most;
+use crate::findings::waits::Wait;
+use blklab_trace::Rwbs;
+use blklab_types::{Pid, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Between what a process does and the chain that it waits for.
+pub(super) const NEAR_NS: u64 = 1_000_000;
+
+/// So often a process goes on after a chain, so that it waits for it.
+const TIMES_MIN: u64 = 3;
+
+/// From the first write of a commit to the end of its record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chain {
+    pub(super) begin: Time,
+    pub(super) end: Time,
+    pub(super) pid: Pid,
+    /// Places of its first request and of its record.
+    places: [usize; 2],
+    /// From the beginning of the record to its end.
+    pub(super) flush_ns: u64,
+    /// While the device empties its cache, as commands show it.
+    commands_ns: u64,
+    /// For others' requests, in the queue and at the device: the longest before the record, and
+    /// the record.
+    pub(super) others_ns: u64,
+    /// Who has most of the work there.
+    pub(super) culprit: Option<Pid>,
+}
+
+impl Chain {
+    /// How long it takes.
+    pub(super) fn ns(&self) -> u64 {
+        self.end.since(self.begin).0
+    }
+
+    /// Whether most of it is waiting for others' requests, and not for a flush.
+    pub(super) fn is_behind_others(&self) -> bool {
+        is_most(self.others_ns, self.ns()) && self.others_ns > self.commands_ns
+    }
+}
+
+/// A commit whose record has not come yet.
+#[derive(Clone, Copy)]
+struct Begun {
+    begin: Time,
+    until: Time,
+    first: usize,
+    others: (u64, Option<Pid>),
+}
+
+/// How long a request waits behind others', and who has most of the work there.
+fn behind_others(w: &Wait) -> (u64, Option<Pid>) {
+    let parts = [
+        (w.ahead_ns, w.ahead.as_deref()),
+        (w.behind_ns, w.behind.as_deref()),
+    ];
+    let of_others = parts.into_iter().filter_map(|(ns, ahead)| {
+        let ahead = ahead?;
+        is_most(ahead.others_work(), ahead.work()).then_some((ns, ahead.worker()))
+    });
+    of_others.fold((0, None), |(sum, who), (ns, pid)| {
+        (sum.saturating_add(ns), if ns > sum / 2 { pid } else { who })
+    })
+}
+
+/// Whether a request flushes the cache or passes it, beside its data.
+pub(super) fn flushes(r: &Request) -> bool {
+    !r.is_flush() && (r.flags.has(Rwbs::FLUSH) || r.flags.has(Rwbs::FUA))
+}
+
+/// Commits, in order of their ends: a request that flushes or forces its data out, and
+/// the writes of its process that went right before it.
+pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
+    let mut begun: BTreeMap<Pid, Begun> = BTreeMap::new();
+    let mut chains = Vec::new();
+    let mut order: Vec<usize> = (0..disk.requests.len()).collect();
+    order.sort_by_key(|i| (disk.requests[*i].start(), *i));
+    for i in order {
+        let r = &disk.requests[i];
+        let (Some(start), Some(end)) = (r.start(), r.life.complete) else {
+            continue;
+        };
+        if r.is_flush() || !r.is_write() {
+            continue;
+        }
+        let own = disk.waits.get(i).map_or((0, None), behind_others);
+        let fresh = Begun {
+            begin: start,
+            until: end,
+            first: i,
+            others: own,
+        };
+        let before = begun.remove(&r.pid);
+        let goes_on = before.filter(|b| start.0 <= b.until.0.saturating_add(NEAR_NS));
+        let mut chain = goes_on.unwrap_or(fresh);
+        chain.until = chain.until.max(end);
+        if !flushes(r) {
+            chain.others = chain.others.max(own);
+            begun.insert(r.pid, chain);
+            continue;
+        }
+        let Begun {
+            begin,
+            until,
+            first,
+            others,
+        } = chain;
+        let before_record = if first == i { (0, None) } else { others };
+        let commands_ns = disk.flushes.within(begin, until);
+        chains.push(Chain {
+            begin,
+            end: until,
+            pid: r.pid,
+            places: [first, i],
+            flush_ns: end.since(start).0,
+            commands_ns,
+            others_ns: own.0.saturating_add(before_record.0),
+            culprit: own.max(before_record).1,
+        });
+    }
+    chains.sort_by_key(|c| c.end);
+    chains
+}
+
+/// Processes that wait for chains of others, with each chain and how long they waited.
+pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain, u64)>> {
+    let mut of_pid: BTreeMap<Pid, Vec<[Time; 2]>> = BTreeMap::new();
+    for r in &disk.requests {
+        if let (Some(start), Some(end)) = (r.start(), r.life.complete) {
+            of_pid.entry(r.pid).or_default().push([start, end]);
+        }
+    }
+    let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
+    of_pid.retain(|pid, _| !own.contains(pid));
+    let mut waiters = BTreeMap::new();
+    for (pid, mut ios) in of_pid {
+        ios.sort_unstable();
+        let mut waited = Vec::new();
+        let mut pauses = 0;
+        for pair in ios.windows(2) {
+            let [[_, end], [next, _]] = [pair[0], pair[1]];
+            if next <= end || next.since(end).0 < flush::SLOW_NS {
+                continue;
+            }
+            pauses += 1;
+            let i = chains.partition_point(|c| c.end <= next);
+            let Some(chain) = i.checked_sub(1).map(|i| chains[i]) else {
+                continue;
+            };
+            let starts = chain.begin >= end && chain.begin.since(end).0 <= NEAR_NS;
+            if starts && next.since(chain.end).0 <= NEAR_NS {
+                waited.push((chain, next.since(end).0));
+            }
+        }
+        if waited.len() as u64 >= TIMES_MIN && waited.len() * 2 >= pauses {
+            waiters.insert(pid, waited);
+        }
+    }
+    waiters
+}
+
+/// The chain: its first request and its record.
+pub(super) fn instance(section: &Section, disk: &Disk, chain: &Chain, ns: u64) -> Instance {
+    let mut evidence = Vec::new();
+    for place in chain.places {
+        evidence.extend(section.of_request(&disk.requests[place]));
+    }
+    let within = disk.issued_between(chain.begin, chain.end);
+    for r in within
+        .map(|i| &disk.requests[i])
+        .filter(|r| r.is_flush())
+        .take(1)
+    {
+        evidence.extend(section.of_request(r));
+    }
+    in_order(&mut evidence);
+    Instance {
+        time: chain.begin,
+        delay_ns: Some(ns),
+        evidence,
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! fsync waits for commits whose writes wait behind others' requests: the journal is not slow, and
+//! neither are flushes; the device is busy with somebody else's.
+
+use super::chains::{self, chains, waiters};
+use crate::findings::harm::{Harm, of_disks};
+use crate::findings::remedy::{Act, Outside, Serving};
+use crate::findings::section::Section;
+use crate::findings::sums::{add, percent, total};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
+use blklab_trace::Rwbs;
+use blklab_types::Dev;
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "commit-behind",
+    what: "fsync waits for journal commits whose writes wait behind others' requests",
+    rule: Rule {
+        condition: "a process waits for a commit of the journal (as in flush), and most of the \
+                    commit's time its writes wait in the queue or at the device while others have \
+                    most of the work there, and longer than flushes take",
+        threshold: "1 ms or more of a wait on average, and 20 % of the process's waiting or more",
+        exception: "",
+    },
+    explains: &[
+        "behind-other",
+        "writes-starved",
+        "journal-chain",
+        "deep-queue",
+    ],
+    remedies: &[LIMIT, LESS_WRITE_BACK, SHARE],
+    rests_on_absence: false,
+    detector: || Box::new(CommitBehind::default()),
+};
+
+const LIMIT: Remedy = Remedy::outside(
+    "limit-the-other",
+    Outside::Machine,
+    "a limit for whoever keeps the device busy (io.max of its group, rate= of a job, ionice -c idle \
+     with a scheduler that knows it), or another time for it",
+);
+
+const LESS_WRITE_BACK: Remedy = Remedy::outside(
+    "smaller-write-back",
+    Outside::Machine,
+    "less write-back at a time, if it is that: a smaller vm.dirty_background_bytes, a lower \
+     queue/wbt_lat_usec",
+);
+
+const SHARE: Remedy = Remedy::act(
+    "share-by-process",
+    Act::Scheduler(Serving::ByProcess),
+    "a scheduler that shares the device by process (bfq), other ioprio or io.weight",
+);
+
+/// Waits that are shorter are no harm.
+const SLOW_NS: u64 = 1_000_000;
+
+#[derive(Debug, Default)]
+struct CommitBehind {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    others_ns: u64,
+    /// All waits for commits.
+    all_ns: u64,
+}
+
+impl Detector for CommitBehind {
+    fn section(&mut self, section: &Section, _: &Context) {
+        for disk in &section.disks {
+            let flags = disk.shown.flags;
+            if !flags.has(Rwbs::FLUSH) && !flags.has(Rwbs::FUA) {
+                continue;
+            }
+            let chains = chains(disk);
+            if !chains.iter().any(chains::Chain::is_behind_others) {
+                continue;
+            }
+            for (pid, waited) in waiters(disk, &chains) {
+                let sum = self.disks.entry(disk.dev).or_default();
+                add(&mut sum.all_ns, total(waited.iter().map(|(_, ns)| *ns)));
+                for (chain, ns) in waited.iter().filter(|(c, _)| c.is_behind_others()) {
+                    add(&mut sum.others_ns, chain.others_ns.min(*ns));
+                    if let Some(culprit) = chain.culprit {
+                        sum.harm.blame(culprit, chain.others_ns);
+                    }
+                    sum.harm
+                        .add(pid, *ns, || chains::instance(section, disk, chain, *ns));
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        of_disks(&mut self.disks, |mut sum, dev| {
+            if sum.harm.total_ns() / sum.harm.count().max(1) < SLOW_NS {
+                return None;
+            }
+            let mut f = sum.harm.finding(&KIND, dev, whole)?;
+            f.of = "waits";
+            // Who has a small part of the blame is no cause: most of it says who is.
+            let blamed: Vec<_> = f.causes.iter().map(|p| p.requests).collect();
+            let most = blamed.iter().copied().max().unwrap_or(0);
+            f.causes.retain(|p| p.requests.saturating_mul(4) >= most);
+            for cause in &mut f.causes {
+                cause.requests = sum.harm.count();
+            }
+            let waited_ns = sum.harm.total_ns();
+            f.what = format!(
+                "{} wait{} {} on average for commits of the journal, {} % of it behind I/O of {}, \
+                 which keeps the device busy.",
+                f.victim_names(),
+                f.verb_end(),
+                time_text(waited_ns / sum.harm.count().max(1)),
+                percent(sum.others_ns, waited_ns),
+                f.cause_names(),
+            );
+            f.how = format!(
+                "A commit is a chain of small writes that wait for each other, and each waits for \
+                 what the device has been given before it. Waits for commits are {} in all, these \
+                 are {}.",
+                time_text(sum.all_ns),
+                time_text(waited_ns)
+            );
+            f.remedies = vec![LIMIT, LESS_WRITE_BACK, SHARE];
+            Some(f)
+        })
+    }
+}
