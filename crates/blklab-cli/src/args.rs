@@ -1125,6 +1125,10 @@ pub(crate) struct WhyArgs {
     /// several times, each by itself
     #[arg(long, value_name = "CHANGES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) what_if: Vec<String>,
+    /// All that is known of each finding: how it came about, all who suffer and cause it, all
+    /// remedies, all evidence
+    #[arg(long, short = 'v')]
+    pub(crate) verbose: bool,
     /// At most so many findings
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,

@@ -22,8 +22,9 @@ pub(crate) fn open(file: &Path) -> Result<TraceFile> {
 /// What is looked at of a file to tell a job file from a trace.
 const HEAD_BYTES: u64 = 1 << 16;
 
-/// Whether a file is an experiment to run, and no trace: by its name, or because it begins
-/// as a job file does, with a section; or it is the name of a built-in scenario.
+/// Whether a file is an experiment to run, and no trace: by its name, or because no reader of
+/// traces knows it and it begins as a job file does, with a section; or it is the name of a
+/// built-in scenario. What is no experiment is opened as a trace by all commands alike.
 pub(crate) fn is_experiment(file: &Path) -> bool {
     let ending = file.extension().and_then(|e| e.to_str());
     if file.is_dir() || file == Path::new("-") {
@@ -38,7 +39,7 @@ pub(crate) fn is_experiment(file: &Path) -> bool {
             .is_ok();
     }
     // A pipe is read only once, and a job file is no pipe.
-    if !file.is_file() {
+    if !file.is_file() || TraceFile::is_trace(file) {
         return false;
     }
     let mut head = Vec::new();
@@ -46,7 +47,10 @@ pub(crate) fn is_experiment(file: &Path) -> bool {
     let text = String::from_utf8_lossy(&head);
     let lines = text.lines().map(str::trim);
     let mut said = lines.filter(|l| !l.is_empty() && !l.starts_with(['#', ';']));
-    let is_section = |l: &str| l.len() > 2 && l.starts_with('[') && l.ends_with(']');
+    // JSON may begin with a bracket, too.
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['"', '{', '[']);
+    let section = |l: &'_ str| l.strip_prefix('[')?.strip_suffix(']').map(is_name);
+    let is_section = |l: &str| section(l) == Some(true);
     read.is_ok() && said.next().is_some_and(is_section)
 }
 

@@ -6,19 +6,22 @@ use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
 use crate::examine::{self, Examined};
 use crate::interrupt::Interrupt;
-use crate::output::{paragraph, part};
+use crate::output::{hanging, paragraph, part};
 use crate::what_if::{self, Seen};
 use anyhow::Result;
 use blklab::explain::Request;
 use blklab::findings::{
-    Context, DiskSum, Finding, Instance, Party, Report, Weight, counted, parties, time_text,
+    Context, Evidence, Finding, Instance, Party, Report, Verdict, Weight, counted, parties,
+    time_text,
 };
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// Lines of evidence that are shown of an instance.
+/// Lines of evidence that are shown of an instance: so that a finding fits a screen, and with all
+/// details.
+const EVIDENCE_SHORT: usize = 3;
 const EVIDENCE_MAX: usize = 10;
 
 /// Requests of a re-enactment that are given.
@@ -102,6 +105,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 out: &mut out,
                 report: &report,
                 times_as_given,
+                is_verbose: a.verbose,
             };
             text.all(known.context())?;
             if known.says_how() {
@@ -125,6 +129,7 @@ struct Text<'a, W> {
     out: &'a mut W,
     report: &'a Report,
     times_as_given: bool,
+    is_verbose: bool,
 }
 
 impl<W: Write> Text<'_, W> {
@@ -136,13 +141,25 @@ impl<W: Write> Text<'_, W> {
             .filter(|f| f.weight < Weight::Note)
             .count();
         self.heading(context)?;
+        let verdict = &report.verdict;
         if complaints == 0 {
-            writeln!(self.out, "\n{}", self.nothing())?;
+            writeln!(self.out)?;
+            hanging(self.out, "", 0, &verdict.sentence)?;
+            if let Some(slowest) = &verdict.slowest {
+                part(self.out, "slowest", slowest)?;
+            }
         }
         for (i, finding) in report.findings.iter().enumerate() {
             writeln!(self.out)?;
             self.finding(i + 1, finding)?;
         }
+        if complaints > 0 && !self.is_verbose {
+            writeln!(
+                self.out,
+                "\nwhy -v shows how it came about, all remedies and all evidence."
+            )?;
+        }
+        self.beside(verdict)?;
         writeln!(self.out, "\nWhere the time went")?;
         for disk in &report.devices {
             let name = disk.dev.to_string();
@@ -195,17 +212,27 @@ impl<W: Write> Text<'_, W> {
         Ok(())
     }
 
-    /// What is said where there is nothing to complain of.
-    fn nothing(&self) -> &'static str {
-        let devices = || self.report.devices.iter().map(|d| &d.sum);
-        if devices().any(DiskSum::shows_a_command) {
-            "Nothing is wrong here."
-        } else if devices().any(|sum| sum.bios.0 > 0) {
-            "Nothing can be said to be wrong: the trace shows how long bios took, and not what \
-             the devices below did with them."
-        } else {
-            "Nothing can be said to be wrong: the trace shows no I/O from beginning to end."
+    /// What is ruled out, and what the trace does not show.
+    fn beside(&mut self, verdict: &Verdict) -> Result<()> {
+        if !verdict.ruled_out.is_empty() {
+            writeln!(self.out, "\nRuled out")?;
         }
+        for r in &verdict.ruled_out {
+            let text = format!("{}: {}", r.what, r.figure);
+            part(self.out, &r.dev.to_string(), &text)?;
+        }
+        if verdict.not_visible.is_empty() && verdict.record.is_none() {
+            return Ok(());
+        }
+        writeln!(self.out, "\nNot visible in this trace")?;
+        for n in &verdict.not_visible {
+            let text = format!("{}: {}", n.what, n.because);
+            part(self.out, &n.dev.to_string(), &text)?;
+        }
+        if let Some(command) = &verdict.record {
+            part(self.out, "to see it", command)?;
+        }
+        Ok(())
     }
 
     fn finding(&mut self, number: usize, f: &Finding) -> Result<()> {
@@ -217,7 +244,7 @@ impl<W: Write> Text<'_, W> {
             f.confidence.word()
         )?;
         paragraph(self.out, &f.what)?;
-        if !f.how.is_empty() {
+        if self.is_verbose && !f.how.is_empty() {
             paragraph(self.out, &f.how)?;
         }
         part(self.out, "how much", &f.amounts())?;
@@ -230,10 +257,11 @@ impl<W: Write> Text<'_, W> {
             }
             (None, _) => self.parties("causes", &f.causes)?,
         }
-        for missing in &f.missing {
+        let most = if self.is_verbose { usize::MAX } else { 1 };
+        for missing in f.missing.iter().take(most) {
             part(self.out, "not known", missing)?;
         }
-        for remedy in &f.remedies {
+        for remedy in f.remedies.iter().take(most) {
             part(self.out, "change", &remedy.to_string())?;
         }
         if !f.explains.is_empty() {
@@ -257,11 +285,17 @@ impl<W: Write> Text<'_, W> {
             if is_worst { "the worst" } else { "the first" },
             took.map(|t| format!(", {t}")).unwrap_or_default()
         )?;
-        for e in instance.evidence.iter().take(EVIDENCE_MAX) {
+        let all = &instance.evidence;
+        let shown = if self.is_verbose {
+            all.iter().take(EVIDENCE_MAX).collect()
+        } else {
+            telling(all)
+        };
+        for e in &shown {
             let line = blklab::why::line(e, self.report, self.times_as_given);
             writeln!(self.out, "   {line}")?;
         }
-        let more = instance.evidence.len().saturating_sub(EVIDENCE_MAX);
+        let more = all.len() - shown.len();
         if more > 0 {
             writeln!(self.out, "   and {more} more")?;
         }
@@ -273,5 +307,54 @@ impl<W: Write> Text<'_, W> {
             return Ok(());
         }
         Ok(part(self.out, name, &parties(all))?)
+    }
+}
+
+/// The events that tell most: those before and behind the longest pause, and what began or ended
+/// it all.
+fn telling(all: &[Evidence]) -> Vec<&Evidence> {
+    if all.len() <= EVIDENCE_SHORT {
+        return all.iter().collect();
+    }
+    let pause = |i: &usize| all[i + 1].event.time.0.saturating_sub(all[*i].event.time.0);
+    let before = (0..all.len() - 1).rev().max_by_key(pause).unwrap_or(0);
+    let other = if before > 0 { 0 } else { all.len() - 1 };
+    let mut places = [before, before + 1, other];
+    places.sort_unstable();
+    places.iter().map(|i| &all[*i]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blklab::trace::{Action, Event, Rwbs};
+    use blklab::types::{Dev, Time};
+
+    #[test]
+    fn the_longest_pause_is_shown() {
+        let at = |number, ns| Evidence {
+            number,
+            event: Event {
+                time: Time(ns),
+                sector: 8,
+                arg: 0,
+                bytes: 4096,
+                pid: 1,
+                dev: Dev { major: 8, minor: 0 },
+                from_dev: Dev::default(),
+                error: 0,
+                cpu: 0,
+                rwbs: Rwbs::READ,
+                action: Action::Queue,
+            },
+            text: None,
+        };
+        let numbers = |times: &[u64]| {
+            let all: Vec<Evidence> = (1..).zip(times).map(|(n, ns)| at(n, *ns)).collect();
+            telling(&all).iter().map(|e| e.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&[0, 1, 2, 900, 901]), [1, 3, 4]);
+        assert_eq!(numbers(&[0, 900, 901, 902]), [1, 2, 4]);
+        assert_eq!(numbers(&[0, 5]), [1, 2]);
     }
 }

@@ -112,16 +112,22 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// With what is known beside the trace; at most so many requests are shown.
-    pub(crate) fn new(context: Context, shown_max: usize) -> Pass {
+    /// With what is known beside the trace; at most so many requests are shown. `says_flags`:
+    /// flags of writes say who waits for them.
+    pub(crate) fn new(context: Context, shown_max: usize, says_flags: bool) -> Pass {
         let requests = Collector(Rc::new(RefCell::new(Requests {
             max: shown_max,
             ..Requests::default()
         })));
         let mut detectors: Vec<Box<dyn Detector>> = ALL.iter().map(|k| (k.detector)()).collect();
         detectors.push(Box::new(requests.clone()));
+        let search = Search::with(detectors, context);
         Pass {
-            search: Search::with(detectors, context),
+            search: if says_flags {
+                search
+            } else {
+                search.without_flags()
+            },
             stats: StatsCollector::with(Bios::default()),
             requests,
         }

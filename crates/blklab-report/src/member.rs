@@ -91,7 +91,8 @@ fn pass(
     asked: &Asked<'_>,
     also: impl TraceSink,
 ) -> Result<Gathered, FormatError> {
-    let mut both = (Pass::new(asked.context.clone(), asked.shown_max), also);
+    let pass = Pass::new(asked.context.clone(), asked.shown_max, input.says_flags());
+    let mut both = (pass, also);
     input.send_all(&mut both)?;
     Ok(both.0.finish(reading(input)))
 }
@@ -159,6 +160,7 @@ fn member(asked: &Asked<'_>, g: Gathered) -> Member {
         scheduler: None,
         requests,
         findings: report.findings,
+        verdict: report.verdict,
         re_enacted: None,
         not_re_enacted: None,
         provenance: Vec::new(),

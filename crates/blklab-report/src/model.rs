@@ -5,7 +5,7 @@
 
 use blklab::counters::CounterSeries;
 use blklab::explain::ReEnacted;
-use blklab::findings::{DiskReport, Finding, Reading};
+use blklab::findings::{DiskReport, Finding, Reading, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -104,6 +104,8 @@ pub struct Member {
     pub requests: Requests,
     /// What was found, the worst first.
     pub findings: Vec<Finding>,
+    /// What is answered.
+    pub verdict: Verdict,
     /// What the model of its kernel says that requests waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub re_enacted: Option<Box<ReEnacted>>,

@@ -110,7 +110,8 @@ fn how_long(f: &Finding) -> String {
 }
 
 fn nothing(report: &Report) -> Answer {
-    let timed = report.devices.iter().any(|d| d.sum.shows_a_command());
+    let verdict = &report.verdict;
+    let is_right = verdict.answer == blklab::findings::Answer::NothingWrong;
     let worst = report.devices.iter().map(|d| d.sum.waited.worst_ns).max();
     let words: Vec<&str> = report
         .devices
@@ -119,7 +120,7 @@ fn nothing(report: &Report) -> Answer {
         .map(String::as_str)
         .collect();
     Answer {
-        who: if timed {
+        who: if is_right {
             "No process without need"
         } else {
             "Not known"
@@ -132,11 +133,9 @@ fn nothing(report: &Report) -> Answer {
             ),
             None => "the trace shows no request that a process waited for to its end".to_owned(),
         },
-        why: if timed {
-            format!("Nothing is wrong here. {}", words.join(" "))
-        } else {
-            "The trace shows no I/O from beginning to end.".to_owned()
-        },
+        why: format!("{} {}", verdict.sentence, words.join(" "))
+            .trim_end()
+            .to_owned(),
         ..Answer::default()
     }
 }

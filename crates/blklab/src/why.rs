@@ -19,6 +19,7 @@ use crate::relay::send_all;
 use blklab_analysis::findings::slow::{Life, Lives, Which};
 use blklab_analysis::findings::{Context, Detector, Evidence, Reading, Report, Search};
 use blklab_experiment::{Catalogue, Experiment, NAMED_BYTES_MAX, read_named};
+use blklab_fio::settings::SyncWrites;
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
@@ -52,7 +53,7 @@ pub fn why_and(
     context: Context,
     also: impl TraceSink,
 ) -> Result<Report, FormatError> {
-    let mut both = (Search::all(context), also);
+    let mut both = (search(input, Search::all(context)), also);
     send_all(input, &mut both)?;
     let reading = reading(input);
     Ok(both.0.finish(reading))
@@ -109,10 +110,20 @@ pub fn lives_and(
 ) -> Result<(Vec<Life>, Report), FormatError> {
     let lives = Lives::new(which);
     let detector: Box<dyn Detector> = Box::new(lives.clone());
-    let mut both = (Search::with(vec![detector], Context::default()), also);
+    let asked = Search::with(vec![detector], Context::default());
+    let mut both = (search(input, asked), also);
     send_all(input, &mut both)?;
     let report = both.0.finish(reading(input));
     Ok((lives.take(), report))
+}
+
+/// A search that knows whether the flags of a trace's writes say who waits for them.
+fn search(input: &TraceFile, search: Search) -> Search {
+    if input.says_flags() {
+        search
+    } else {
+        search.without_flags()
+    }
 }
 
 /// What the reader of a trace says about it.
@@ -288,6 +299,7 @@ pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Erro
         }
     }
     facts.extend(members(e)?);
+    facts.extend(buffered_writers(e)?);
     let mut context = Context::default();
     for (key, value) in facts {
         context
@@ -317,6 +329,23 @@ fn members(e: &Experiment) -> Result<Vec<(String, String)>, Error> {
         (format!("cgroup.{group}.processes"), names.join(" "))
     });
     Ok(said.collect())
+}
+
+/// The jobs that write through the page cache and leave the rest to write-back.
+fn buffered_writers(e: &Experiment) -> Result<Option<(String, String)>, Error> {
+    let Some(text) = JobText::of_experiment(e)? else {
+        return Ok(None);
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for job in &text.jobs.jobs {
+        let s = &job.settings;
+        let waits = s.direct || s.sync != SyncWrites::None || s.fsync + s.fdatasync > 0;
+        if s.rw.writes && !waits && !names.contains(&job.name.as_str()) {
+            names.push(&job.name);
+        }
+    }
+    let said = |names: Vec<&str>| ("buffered_writers".to_owned(), names.join(", "));
+    Ok(Some(names).filter(|names| !names.is_empty()).map(said))
 }
 
 /// Sets one fact by its short name: `nr_requests=8`, `slice_idle=0`.

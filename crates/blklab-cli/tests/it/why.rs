@@ -207,7 +207,9 @@ fn a_report_says_who_waited_for_what_and_what_to_change() {
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     // A scheduler that is known changes what is said.
     let text = f
-        .run(&["why", sample, "--sched", "deadline", "--kernel", "2.6.24"])
+        .run(&[
+            "why", "-v", sample, "--sched", "deadline", "--kernel", "2.6.24",
+        ])
         .stdout;
     assert!(text.contains("deadline does not idle"), "{text}");
 }
@@ -294,4 +296,98 @@ fn the_slowest_are_shown_with_their_lives() {
         assert_eq!((done.code, done.stdout.as_str()), (Some(2), ""), "{which}");
         assert!(done.stderr.contains(said), "{which}: {}", done.stderr);
     }
+}
+
+/// The same text is read alike by all commands, whatever stands in front of its events.
+#[test]
+fn a_trace_between_elisions_is_no_job_file() {
+    let f = Folder::new();
+    let elided = root().join("testdata/why/elided.txt");
+    let text = std::fs::read_to_string(&elided).expect("a sample");
+    f.write("brackets.txt", &text);
+    f.write("snip.txt", text.replace("[...]", "[snip]"));
+    f.write(
+        "prompt.txt",
+        text.replacen("[...]", "[root@host ~]# perf script", 1),
+    );
+    let biosnoop = std::fs::read_to_string(root().join("testdata/snoop/biosnoop.txt"));
+    f.write(
+        "snoop.txt",
+        format!("[...]\n{}", biosnoop.expect("a sample")),
+    );
+    for name in ["brackets.txt", "snip.txt", "prompt.txt", "snoop.txt"] {
+        let why = f.run(&["why", name]);
+        assert_eq!(why.code, Some(0), "{name}: {}", why.stderr);
+        let info = f.run(&["trace", "info", name]);
+        assert_eq!(info.code, Some(0), "{name}: {}", info.stderr);
+        assert!(
+            why.stdout.contains("Where the time went"),
+            "{name}: {}",
+            why.stdout
+        );
+    }
+    // JSON is no job file either.
+    f.write("answer", "[{\"latency\": 3}]\n");
+    let done = f.run(&["why", "answer"]);
+    assert!(done.stderr.contains("expected a trace"), "{}", done.stderr);
+}
+
+/// The first finding fits one screen, and `-v` says the rest.
+#[test]
+fn the_first_finding_fits_a_screen() {
+    let f = Folder::new();
+    let sample = root().join("testdata/blkparse/sync-write-2.6.24.txt");
+    let sample = sample.to_str().expect("UTF-8");
+    let short = f.run(&["why", sample]).stdout;
+    let first = short
+        .split("\n\n")
+        .find(|part| part.starts_with("1. "))
+        .expect("a finding");
+    assert!(first.lines().count() <= 20, "{first}");
+    let evidence = |text: &str| text.lines().filter(|l| l.starts_with("   104,48")).count();
+    assert_eq!(evidence(first), 3, "{first}");
+    let long = f.run(&["why", "-v", sample]).stdout;
+    assert!(evidence(&long) > evidence(&short), "{long}");
+    assert!(long.lines().count() > short.lines().count());
+}
+
+/// What is no proof is not said to be one; JSON has the same answer.
+#[test]
+fn too_little_is_no_proof() {
+    let f = Folder::new();
+    let sample = root().join("testdata/why/single-read.txt");
+    let sample = sample.to_str().expect("UTF-8");
+    let text = f.ok(&["why", sample]);
+    assert!(!text.contains("Nothing is wrong"), "{text}");
+    for part in [
+        "device-slow on 259,1: possible",
+        "Not visible in this trace",
+        "blklab record",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let answer = json(&f, &[sample]);
+    assert_eq!(answer["verdict"]["answer"], "cause");
+    assert_eq!(answer["verdict"]["slowest_events"][1], 2);
+    // A log that only looks like one of latencies.
+    f.write(
+        "job_bw.1.log",
+        "500, 99500, 0, 131072, 0\n1000, 98000, 0, 131072, 0\n",
+    );
+    let done = f.run(&["trace", "info", "job_bw.1.log"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.stderr.contains("log of bandwidth"), "{}", done.stderr);
+    // A table that blklab wrote is read back.
+    let source = root().join("testdata/blkparse/sync-write-2.6.24.txt");
+    let source = source.to_str().expect("UTF-8");
+    f.ok(&["trace", "convert", source, "out.csv"]);
+    let kinds = |name: &str| {
+        let text = f.ok(&["trace", "info", name, "--format", "json"]);
+        let info: Value = serde_json::from_str(&text).expect("JSON");
+        info["kinds"].clone()
+    };
+    assert_eq!(kinds("out.csv"), kinds(source));
+    f.ok(&["trace", "convert", source, "out.pftrace"]);
+    let done = f.run(&["trace", "info", "out.pftrace"]);
+    assert!(done.stderr.contains("a Perfetto trace"), "{}", done.stderr);
 }

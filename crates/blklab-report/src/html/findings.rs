@@ -4,7 +4,7 @@
 use crate::model::Member;
 use crate::svg::escaped;
 use blklab::explain::ReEnacted;
-use blklab::findings::{Finding, Instance, Weight, counted, parties, time_text};
+use blklab::findings::{Finding, Instance, Verdict, Weight, counted, parties, time_text};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -21,11 +21,15 @@ const SHORT_NS: u64 = 100_000;
 pub(super) fn section(out: &mut String, member: usize, m: &Member) {
     let _ = write!(out, "<section><h3>Findings</h3>");
     if !m.findings.iter().any(|f| f.weight < Weight::Note) {
-        out.push_str("<p>Nothing is wrong here.</p>");
+        let _ = write!(out, "<p>{}</p>", escaped(&m.verdict.sentence));
+    }
+    if let Some(slowest) = &m.verdict.slowest {
+        let _ = write!(out, "<p>The slowest: {}</p>", escaped(slowest));
     }
     for (i, f) in m.findings.iter().enumerate() {
         finding(out, member, i, f, m);
     }
+    beside(out, &m.verdict);
     out.push_str("<h4>Where the time went</h4>");
     for d in &m.devices {
         let words = if d.report.words.is_empty() {
@@ -36,6 +40,27 @@ pub(super) fn section(out: &mut String, member: usize, m: &Member) {
         let _ = write!(out, "<p><b>{}</b> {}</p>", d.report.dev, escaped(&words));
     }
     out.push_str("</section>");
+}
+
+/// What is ruled out, and what the trace does not show.
+fn beside(out: &mut String, verdict: &Verdict) {
+    if !verdict.ruled_out.is_empty() {
+        out.push_str("<h4>Ruled out</h4>");
+    }
+    for r in &verdict.ruled_out {
+        let (what, figure) = (escaped(r.what), escaped(&r.figure));
+        let _ = write!(out, "<p><b>{}</b> {what}: {figure}.</p>", r.dev);
+    }
+    if !verdict.not_visible.is_empty() {
+        out.push_str("<h4>Not visible in this trace</h4>");
+    }
+    for n in &verdict.not_visible {
+        let (what, because) = (escaped(&n.what), escaped(&n.because));
+        let _ = write!(out, "<p><b>{}</b> {what}: {because}.</p>", n.dev);
+    }
+    if let Some(command) = &verdict.record {
+        let _ = write!(out, "<p>To see it: <code>{}</code></p>", escaped(command));
+    }
 }
 
 fn finding(out: &mut String, member: usize, i: usize, f: &Finding, m: &Member) {
