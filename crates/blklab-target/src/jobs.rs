@@ -33,7 +33,7 @@ impl JobText {
     /// # Errors
     /// What is wrong with the first bad section.
     pub fn of_experiment(e: &Experiment) -> Result<Option<JobText>, Error> {
-        let key = JobKey::for_experiment(e);
+        let key = JobKey::for_experiment(e, true);
         key.map(|key| key.parse()).transpose()
     }
 }
@@ -52,9 +52,16 @@ pub(crate) struct JobKey {
 }
 
 impl JobKey {
-    /// Of an experiment; none if it has no fio jobs.
-    pub(crate) fn for_experiment(e: &Experiment) -> Option<JobKey> {
-        let (name, text) = job_file_of(&e.workload)?;
+    /// Of an experiment; none if it has no fio jobs. Without programs those of a scenario
+    /// are fio jobs, where such do the same.
+    pub(crate) fn for_experiment(e: &Experiment, has_programs: bool) -> Option<JobKey> {
+        let (name, mut text) = job_file_of(&e.workload)?;
+        if let Workload::Scenario(s) = &e.workload
+            && !has_programs
+            && let Ok(plain) = s.job_text_without_programs()
+        {
+            text = Cow::Owned(plain);
+        }
         Some(JobKey {
             name: name.to_owned(),
             text: text.into_owned(),

@@ -41,6 +41,11 @@ pub trait Target: Send + Sync {
         None
     }
 
+    /// Whether it runs the programs of scenarios that are no fio jobs.
+    fn has_programs(&self) -> bool {
+        true
+    }
+
     /// Refuses jobs of kinds that it does not run, before anything is made of them.
     ///
     /// # Errors
@@ -190,7 +195,8 @@ impl Planner {
     /// # Errors
     /// What is wrong with the first bad section.
     pub fn jobs(&self, e: &Experiment) -> Result<Option<Arc<JobText>>, Error> {
-        let Some(key) = JobKey::for_experiment(e) else {
+        let has_programs = self.target(e)?.has_programs();
+        let Some(key) = JobKey::for_experiment(e, has_programs) else {
             return Ok(None);
         };
         let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);

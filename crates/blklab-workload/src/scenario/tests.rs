@@ -71,3 +71,32 @@ fn values_are_checked() {
     }
     assert_eq!(Scenario::named("dd+cats"), None);
 }
+
+#[test]
+fn where_nothing_but_fio_runs_a_program_is_a_job_that_does_the_same_or_none() {
+    let mut pvfs = Scenario::named("pvfs-bench").expect("it is there");
+    let error = pvfs.job_text_without_programs().expect_err("it is glibc's");
+    assert!(error.contains("mode=pwrite can be had"), "{error}");
+    pvfs.set("mode", "pwrite").expect("a mode");
+    pvfs.set("ops", "10").expect("a number");
+    let text = pvfs.job_text_without_programs().expect("a job");
+    assert!(
+        text.contains("bs=131072\nsize=1310720\nioengine=psync"),
+        "{text}"
+    );
+    pvfs.set("regions", "2").expect("a number");
+    assert!(pvfs.job_text_without_programs().is_err());
+    for spec in super::ALL {
+        let scenario = Scenario::named(spec.name).expect("it is there");
+        if scenario.programs().is_empty() {
+            let text = scenario.job_text_without_programs();
+            assert_eq!(text.as_deref(), Ok(scenario.job_text().as_str()));
+        } else {
+            assert!(
+                scenario.job_text_without_programs().is_err(),
+                "{}",
+                spec.name
+            );
+        }
+    }
+}

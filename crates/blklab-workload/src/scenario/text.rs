@@ -35,6 +35,32 @@ impl Scenario {
         }
     }
 
+    /// The scenario as a fio job file where nothing but fio runs: that of
+    /// [`Scenario::job_text`], in which a program is a fio job that does the same.
+    ///
+    /// # Errors
+    /// Why no fio job does.
+    pub fn job_text_without_programs(&self) -> Result<String, &'static str> {
+        match self.spec().name {
+            "dd+cat" => Err("cat reads files of sizes that no fio job draws, and their inodes"),
+            "compilebench" => Err("it makes and removes folders, which no fio job does"),
+            "pvfs-bench" if self.word("mode") != "pwrite" => Err(
+                "it hands lists of asynchronous writes to its own threads, which no engine of \
+                 fio does; mode=pwrite can be had",
+            ),
+            "pvfs-bench" if self.number("regions") != 1 => {
+                Err("a fio job has one region in an operation; regions=1 can be had")
+            }
+            "pvfs-bench" => Ok(format!(
+                "[pvfs-bench]\nrw=write\nbs={}\nsize={}\nioengine=psync\nfadvise_hint=0\n\
+                 invalidate=0\n",
+                self.number("bs"),
+                self.number("bs").saturating_mul(self.number("ops"))
+            )),
+            _ => Ok(self.job_text()),
+        }
+    }
+
     /// A writer without advice or dropped caches.
     fn dd(&self, section: &str) -> String {
         let has_bs = self.has("bs");
