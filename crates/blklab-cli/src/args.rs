@@ -681,6 +681,13 @@ fn phase(text: &str) -> Result<String, String> {
     }
 }
 
+/// Ticks that a kernel may have in a second.
+fn hz(text: &str) -> Result<u32, String> {
+    let known = ["100", "250", "300", "1000"];
+    let hz = text.parse().ok().filter(|_| known.contains(&text));
+    hz.ok_or_else(|| format!("expected one of {}", known.join(", ")))
+}
+
 const KERNEL_EXAMPLES: &str = "\
 A kernel is built as User Mode Linux: a program, which needs neither root nor a
 disk. Its source is Debian's package linux-source-RELEASE, fetched by apt from
@@ -690,6 +697,7 @@ folder stays as it is. Kernels are kept in ~/.cache/blklab.
 Examples:
   blklab kernel build 7.3                     some 8 minutes of processor time
   blklab kernel build --kernel-source ~/linux your tree, with your patches
+  blklab kernel build 7.3 --hz 1000           a thousand ticks a second
   blklab kernel fetch 6.12
   blklab kernel add arch/x86/boot/bzImage --modules /lib/modules/6.12.1
   blklab kernel list
@@ -707,6 +715,9 @@ pub(crate) enum KernelCommand {
         /// A folder with the source, which stays as it is
         #[arg(long, value_name = "DIR", conflicts_with = "releases")]
         kernel_source: Option<PathBuf>,
+        /// Ticks per second: 100, 250, 300 or 1000
+        #[arg(long, value_name = "HZ", default_value_t = blklab_kernel_target::HZ.0, value_parser = hz)]
+        hz: u32,
     },
     /// Fetch images of Debian's kernels, for QEMU, unless they are there
     Fetch {

@@ -7,8 +7,10 @@ use crate::interrupt::Interrupt;
 use crate::output::bytes;
 use crate::progress::Watcher;
 use anyhow::Result;
-use blklab::types::Error;
-use blklab_kernel_target::{Added, Built, Cache, Engine, Source, Step, Watch, add, build, fetch};
+use blklab::types::{Error, Hz};
+use blklab_kernel_target::{
+    Added, Built, Cache, Engine, HZ, Source, Step, Watch, add, build, fetch,
+};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +21,8 @@ pub(crate) fn kernel(command: &KernelCommand) -> Result<Outcome> {
         KernelCommand::Build {
             releases,
             kernel_source,
-        } => build_all(&cache, releases, kernel_source.as_deref()),
+            hz,
+        } => build_all(&cache, releases, kernel_source.as_deref(), Hz(*hz)),
         KernelCommand::Fetch { releases, flavour } => {
             let mut releases = releases.iter();
             bring(&mut |watch| {
@@ -39,7 +42,7 @@ pub(crate) fn kernel(command: &KernelCommand) -> Result<Outcome> {
     }
 }
 
-fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>) -> Result<Outcome> {
+fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>, hz: Hz) -> Result<Outcome> {
     let sources = match tree {
         Some(tree) => vec![Source::Tree(tree.to_owned())],
         None => {
@@ -48,7 +51,7 @@ fn build_all(cache: &Cache, releases: &[String], tree: Option<&Path>) -> Result<
         }
     };
     let mut sources = sources.iter();
-    bring(&mut |watch| Some(build(cache, sources.next()?, watch)))
+    bring(&mut |watch| Some(build(cache, sources.next()?, hz, watch)))
 }
 
 /// Brings kernels, one after the other, and shows each.
@@ -77,7 +80,11 @@ fn print(kernel: &Built) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let (name, size) = (&kernel.name, bytes(kernel.bytes() as f64));
     let engine = kernel.engine.name();
-    writeln!(out, "{name}  {engine}  {size}  {}", kernel.source)?;
+    write!(out, "{name}  {engine}  {size}  {}", kernel.source)?;
+    if kernel.hz != HZ {
+        write!(out, "  {} Hz", kernel.hz.0)?;
+    }
+    writeln!(out)?;
     out.flush()?;
     Ok(())
 }

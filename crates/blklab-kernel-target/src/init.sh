@@ -6,7 +6,9 @@ mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 mount -t debugfs none /sys/kernel/debug
-mkdir -p /dev/shm
+mkdir -p /dev/shm /etc
+# mkfs.nilfs2 looks there whether somebody uses the disk.
+ln -s /proc/mounts /etc/mtab
 mount -t tmpfs none /dev/shm
 cd /work
 sh /script > log 2>&1

@@ -34,7 +34,7 @@ mod vhost;
 mod workplace;
 
 pub use build::{
-    Added, Built, Cache, Engine, FLAVOUR, Source, Step, Watch, add, build, built, fetch,
+    Added, Built, Cache, Engine, FLAVOUR, HZ, Source, Step, Watch, add, build, built, fetch,
 };
 pub use cpio::TakeFile;
 pub use disk::{Disk, ENDLESS_SECTORS};

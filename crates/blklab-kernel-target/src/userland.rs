@@ -25,6 +25,8 @@ pub struct Userland {
     /// Programs of this machine, and their packages in Debian: they are there under the
     /// same paths.
     pub programs: Vec<(&'static str, &'static str)>,
+    /// Programs of ours, under these names.
+    pub own: Vec<(&'static str, PathBuf)>,
     /// Files in /work: names and contents.
     pub files: Vec<(String, Vec<u8>)>,
     /// Modules, which are in /modules under their own names.
@@ -57,6 +59,9 @@ impl Userland {
                     true,
                     command_for(kernel.engine, results, mark).as_bytes(),
                 )?;
+            }
+            for (name, path) in &self.own {
+                archive.file(&format!("bin/{name}"), true, &std::fs::read(path)?)?;
             }
             archive.file("script", false, self.script.as_bytes())?;
             for (name, bytes) in &self.files {

@@ -162,6 +162,6 @@ pub mod trace {
 /// Units, numbers and errors that everything shares.
 pub mod types {
     pub use blklab_types::{
-        Dev, Error, ErrorKind, Op, Pid, Place, Span, Time, no_such, one_line, shown, visible,
+        Dev, Error, ErrorKind, Hz, Op, Pid, Place, Span, Time, no_such, one_line, shown, visible,
     };
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! kernels/7.3.4-1f0c…/   linux, config, busybox, kernel.toml
 //! images/7.3.4+deb13…/   vmlinuz, modules, modules.dep, modules.builtin, busybox, kernel.toml
+//! programs/…             programs of ours for machines
 //! build/…                sources and objects while a kernel is built
 //! apt/, apt-images/      the state of apt, for what is built and for what is fetched
 //! ```
@@ -15,7 +16,7 @@ use super::modules::{MODULES, Modules};
 use super::own_module;
 use super::recipe::{self, unwritten};
 use crate::failed::failed;
-use blklab_types::{Error, ErrorKind, no_such};
+use blklab_types::{Error, ErrorKind, Hz, no_such};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -97,6 +98,18 @@ pub(super) struct About {
     /// What names the recipe; empty where it was not yet written.
     #[serde(default)]
     pub(super) recipe: String,
+    /// Ticks per second that it was built with; of images it is not known.
+    #[serde(default = "usual_hz", skip_serializing_if = "is_usual_hz")]
+    pub(super) hz: u32,
+}
+
+const fn usual_hz() -> u32 {
+    recipe::HZ.0
+}
+
+/// As serde asks.
+fn is_usual_hz(hz: &u32) -> bool {
+    *hz == usual_hz()
 }
 
 /// A kernel that is ready.
@@ -110,6 +123,8 @@ pub struct Built {
     pub source: String,
     /// What runs it.
     pub engine: Engine,
+    /// Ticks per second that it was built with; of images it is not known.
+    pub hz: Hz,
     /// What names source and recipe together.
     pub(super) key: String,
     /// What names the recipe.
@@ -175,7 +190,7 @@ impl Built {
 
     /// Whether it was built as kernels are built now.
     pub(super) fn is_current(&self) -> bool {
-        self.recipe == recipe::name()
+        self.recipe == recipe::name(self.hz)
     }
 
     /// What orders kernels by when they were built.
@@ -232,6 +247,7 @@ impl Cache {
             source: "linux-image".to_owned(),
             key: "aa".to_owned(),
             recipe: String::new(),
+            hz: recipe::HZ.0,
         };
         let kept = Cache::at(root.to_owned());
         let kept = kept.keep_as(Engine::Qemu, "6.12.1", &about, &mut |_| Ok(()));
@@ -244,6 +260,11 @@ impl Cache {
             Engine::Uml => "apt",
             Engine::Qemu => "apt-images",
         })
+    }
+
+    /// Programs of ours for machines.
+    pub(super) fn programs(&self) -> PathBuf {
+        self.root.join("programs")
     }
 
     pub(super) fn build(&self) -> PathBuf {
@@ -265,11 +286,12 @@ impl Cache {
         all
     }
 
-    /// The kernel of a release's own source, as it is built now: of several the one
-    /// built last.
-    pub(super) fn of_release(&self, release: &str) -> Option<Built> {
+    /// The kernel of a release's own source with so many ticks a second, as it is built
+    /// now: of several the one built last.
+    pub(super) fn of_release(&self, release: &str, hz: Hz) -> Option<Built> {
         let all = self.kernels().into_iter();
-        let fits = |k: &Built| k.is_of(release) && !k.is_of_tree() && k.is_current();
+        let is_as_built_now = |k: &Built| k.hz == hz && k.is_current();
+        let fits = |k: &Built| k.is_of(release) && !k.is_of_tree() && is_as_built_now(k);
         all.filter(fits).max_by_key(Built::age)
     }
 
@@ -420,6 +442,7 @@ fn read(folder: &Path, engine: Engine) -> Option<Built> {
         release: about.release,
         source: about.source,
         engine,
+        hz: Hz(about.hz),
         key: about.key,
         recipe: about.recipe,
         folder: folder.to_owned(),
@@ -431,94 +454,4 @@ pub(super) fn unremoved(path: &Path, e: &std::io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{About, Cache, Engine};
-    use crate::build::command::{Step, Watch};
-    use crate::build::recipe;
-    use blklab_types::ErrorKind;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    fn keep(cache: &Cache, release: &str, key: &str) {
-        let about = About {
-            release: release.to_owned(),
-            source: "linux-source".to_owned(),
-            key: key.to_owned(),
-            recipe: recipe::name(),
-        };
-        let linux = cache.root.join("made");
-        std::fs::create_dir_all(&cache.root).expect("a folder");
-        std::fs::write(&linux, "kernel").expect("a file");
-        let built = cache
-            .keep(&about, &[(&linux, "linux")])
-            .expect("it is kept");
-        assert!(built.program().exists());
-    }
-
-    #[test]
-    fn kernels_are_found_by_release_and_name_and_removed() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache::at(folder.path().join("cache"));
-        let none = cache.find("7.3").expect_err("there is none");
-        assert_eq!(none.kind, ErrorKind::UnknownName);
-        keep(&cache, "7.3.4", "aa");
-        keep(&cache, "6.12.1", "bb");
-        assert_eq!(cache.find("7.3").expect("it is there").name, "7.3.4-aa");
-        assert_eq!(cache.find("6.12.1").expect("it is there").name, "6.12.1-bb");
-        let other = cache.find("6.1").expect_err("6.12 is another").to_string();
-        assert!(other.contains("valid: 6.12.1-bb, 7.3.4-aa"), "{other}");
-        // Incomplete ones are not there.
-        let broken = cache.folder().join(".new-7.4");
-        std::fs::create_dir(&broken).expect("a folder");
-        assert_eq!(cache.kernels().len(), 2);
-        let kernel = cache.find("7.3.4-aa").expect("by its name");
-        assert!(kernel.bytes() > 6);
-        cache.remove(&kernel).expect("it is removed");
-        assert_eq!(cache.kernels().len(), 1);
-    }
-
-    #[test]
-    fn a_release_is_never_somebodys_tree_nor_built_in_an_old_way() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache::at(folder.path().join("cache"));
-        keep(&cache, "7.3.4", "aa");
-        assert_eq!(cache.of_release("7.3").expect("it is there").key, "aa");
-        let about = cache.folder().join("7.3.4-aa").join(super::ABOUT);
-        let text = std::fs::read_to_string(&about).expect("a text");
-        let of_tree = text.replace("\"linux-source\"", "\"/home/linux\"");
-        std::fs::write(&about, of_tree).expect("a text");
-        assert_eq!(cache.of_release("7.3"), None);
-        std::fs::write(&about, text.replace(&recipe::name(), "old")).expect("a text");
-        assert_eq!(cache.of_release("7.3"), None);
-        assert_eq!(cache.find("7.3").expect("by its release").key, "aa");
-    }
-
-    #[test]
-    fn who_builds_is_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache::at(folder.path().to_owned());
-        let stop = AtomicBool::new(false);
-        let mut steps = Vec::new();
-        let mut step = |s| {
-            steps.push(s);
-            // Nobody waits for ever.
-            stop.store(true, Ordering::Relaxed);
-        };
-        let mut watch = Watch {
-            step: &mut step,
-            stop: &stop,
-        };
-        let first = cache
-            .lock(Engine::Uml, &mut watch)
-            .expect("nobody else builds");
-        let second = cache
-            .lock(Engine::Uml, &mut watch)
-            .expect_err("it waits, and is ended");
-        assert_eq!(second.kind, ErrorKind::Interrupted);
-        drop(first);
-        stop.store(false, Ordering::Relaxed);
-        cache
-            .lock(Engine::Uml, &mut watch)
-            .expect("nobody builds any more");
-        assert_eq!(steps, [Step::Waiting]);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use super::command::{Step, Watch, run};
 use super::key::Key;
 use super::make::{Site, busybox, extract};
 use super::modules::{BUILTIN, DEPENDENCIES, KEPT, MODULES, Modules};
-use super::recipe::{canonical, unread, unwritten};
+use super::recipe::{HZ, canonical, unread, unwritten};
 use super::source::Source;
 use super::tools::{self, TO_FETCH, TO_SORT_MODULES};
 use crate::failed::failed;
@@ -74,6 +74,7 @@ pub fn fetch(
         source,
         key,
         recipe: String::new(),
+        hz: HZ.0,
     };
     let built = keep(cache, &about, &unpacked, &busybox, &site, watch)?;
     std::fs::remove_dir_all(&site.folder).map_err(|e| unremoved(&site.folder, &e))?;
@@ -103,6 +104,7 @@ pub fn add(cache: &Cache, added: &Added, watch: &mut Watch<'_>) -> Result<Built,
         source: canonical(&added.image)?.display().to_string(),
         key: key.to_string(),
         recipe: String::new(),
+        hz: HZ.0,
     };
     let unpacked = Unpacked {
         release,
@@ -304,7 +306,7 @@ fn release_in(begin: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{About, Cache, Engine, check_flavour, modules_folder, name_for, release_in};
+    use super::{About, Cache, Engine, HZ, check_flavour, modules_folder, name_for, release_in};
 
     /// The begin of an image whose version lies there.
     fn image(version: &[u8], at: u16) -> Vec<u8> {
@@ -359,6 +361,7 @@ mod tests {
                 source: source.to_owned(),
                 key: key.to_owned(),
                 recipe: String::new(),
+                hz: HZ.0,
             };
             let name = name_for(&cache, &about);
             let kept = cache.keep_as(Engine::Qemu, &name, &about, &mut |_| Ok(()));

@@ -10,7 +10,7 @@ use super::recipe::{self, canonical, no_tree, unwritten};
 use super::source::Source;
 use super::tools;
 use crate::failed::failed;
-use blklab_types::Error;
+use blklab_types::{Error, Hz};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,43 +61,48 @@ pub(super) fn make_in(folder: &Path) -> Command {
     make
 }
 
-/// Builds a kernel, unless the cache has it.
+/// Builds a kernel with so many ticks a second, unless the cache has it.
 ///
 /// # Errors
 /// If something is missing on this machine, the source cannot be had, or it cannot be
 /// built.
-pub fn build(cache: &Cache, source: &Source, watch: &mut Watch<'_>) -> Result<Built, Error> {
+pub fn build(
+    cache: &Cache,
+    source: &Source,
+    hz: Hz,
+    watch: &mut Watch<'_>,
+) -> Result<Built, Error> {
     tools::check_to_build()?;
     let _alone = cache.lock(Engine::Uml, watch)?;
     match source {
-        Source::Release(release) => of_release(cache, release, watch),
-        Source::Tree(tree) => of_tree(cache, &canonical(tree)?, watch),
+        Source::Release(release) => of_release(cache, release, hz, watch),
+        Source::Tree(tree) => of_tree(cache, &canonical(tree)?, hz, watch),
     }
 }
 
-/// The kernel of a source, if the cache has it: nothing is fetched or built.
+/// The kernel of a source with so many ticks a second, if the cache has it: nothing is fetched or built.
 ///
 /// # Errors
 /// If a folder cannot be read, or is no kernel's tree.
-pub fn built(cache: &Cache, source: &Source) -> Result<Option<Built>, Error> {
+pub fn built(cache: &Cache, source: &Source, hz: Hz) -> Result<Option<Built>, Error> {
     match source {
-        Source::Release(release) => Ok(cache.of_release(release)),
+        Source::Release(release) => Ok(cache.of_release(release, hz)),
         Source::Tree(tree) => {
             let tree = canonical(tree)?;
-            let key = key_of_tree(&tree, &overlay::files(&tree)?);
+            let key = key_of_tree(&tree, &overlay::files(&tree)?, hz);
             Ok(cache.with_key(Engine::Uml, &key.to_string()))
         }
     }
 }
 
-fn key_of_tree(tree: &Path, files: &BTreeSet<PathBuf>) -> Key {
+fn key_of_tree(tree: &Path, files: &BTreeSet<PathBuf>, hz: Hz) -> Key {
     let mut key = Key::default();
     overlay::add_to(&mut key, tree, files);
-    recipe::add_to(&mut key);
+    recipe::add_to(&mut key, hz);
     key
 }
 
-fn of_release(cache: &Cache, release: &str, watch: &mut Watch<'_>) -> Result<Built, Error> {
+fn of_release(cache: &Cache, release: &str, hz: Hz, watch: &mut Watch<'_>) -> Result<Built, Error> {
     let site = Site::new(cache, &format!("release-{release}"))?;
     // What an earlier build has logged says nothing about this one.
     let _ = std::fs::remove_file(&site.log);
@@ -107,24 +112,29 @@ fn of_release(cache: &Cache, release: &str, watch: &mut Watch<'_>) -> Result<Bui
     let source = format!("{} {}", package.name, package.version);
     let mut key = Key::default();
     key.add(source.as_bytes());
-    recipe::add_to(&mut key);
+    recipe::add_to(&mut key, hz);
     if let Some(there) = cache.with_key(Engine::Uml, &key.to_string()) {
         return Ok(there);
     }
     let busybox = busybox(&apt, &site, watch)?;
     unpack(&apt, &package, &site, watch)?;
-    recipe::apply(&site.tree, &site.tree)?;
-    let built = compile(cache, &site, &source, key, &busybox, watch)?;
+    recipe::apply(&site.tree, &site.tree, hz)?;
+    let what = What { source, key, hz };
+    let built = compile(cache, &site, &what, &busybox, watch)?;
     // It is large, and can be had again.
     std::fs::remove_dir_all(&site.folder).map_err(|e| unremoved(&site.folder, &e))?;
     Ok(built)
 }
 
-fn of_tree(cache: &Cache, tree: &Path, watch: &mut Watch<'_>) -> Result<Built, Error> {
+fn of_tree(cache: &Cache, tree: &Path, hz: Hz, watch: &mut Watch<'_>) -> Result<Built, Error> {
     let files = overlay::files(tree)?;
     let mut name = Key::default();
     name.add(tree.as_os_str().as_encoded_bytes());
-    let key = key_of_tree(tree, &files);
+    if hz != recipe::HZ {
+        // All of it depends on the tick: what was built with another is of no use.
+        name.add(&hz.0.to_le_bytes());
+    }
+    let key = key_of_tree(tree, &files, hz);
     if let Some(there) = cache.with_key(Engine::Uml, &key.to_string()) {
         return Ok(there);
     }
@@ -133,16 +143,19 @@ fn of_tree(cache: &Cache, tree: &Path, watch: &mut Watch<'_>) -> Result<Built, E
     (watch.step)(Step::Fetching);
     let busybox = busybox(&Apt::new(cache.apt(Engine::Uml))?, &site, watch)?;
     overlay::link(tree, &files, &site.tree)?;
-    recipe::apply(tree, &site.tree)?;
+    recipe::apply(tree, &site.tree, hz)?;
+    let source = tree.display().to_string();
     // What it leaves makes the next build short.
-    compile(
-        cache,
-        &site,
-        &tree.display().to_string(),
-        key,
-        &busybox,
-        watch,
-    )
+    compile(cache, &site, &What { source, key, hz }, &busybox, watch)
+}
+
+/// What is built.
+struct What {
+    /// A package with its version, or a folder.
+    source: String,
+    /// What names source and recipe.
+    key: Key,
+    hz: Hz,
 }
 
 /// Fetches the source and unpacks it.
@@ -202,8 +215,7 @@ pub(super) fn busybox(apt: &Apt, site: &Site, watch: &mut Watch<'_>) -> Result<P
 fn compile(
     cache: &Cache,
     site: &Site,
-    source: &str,
-    key: Key,
+    what: &What,
     busybox: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<Built, Error> {
@@ -235,9 +247,10 @@ fn compile(
     let release = output(site.make().args(["-s", "kernelversion"]))?;
     let about = About {
         release: release.trim().to_owned(),
-        source: source.to_owned(),
-        key: key.to_string(),
-        recipe: recipe::name(),
+        source: what.source.clone(),
+        key: what.key.to_string(),
+        recipe: recipe::name(what.hz),
+        hz: what.hz.0,
     };
     let linux = objects.join("linux");
     cache.keep(

@@ -4,7 +4,8 @@
 
 use super::key::Key;
 use crate::failed::failed;
-use blklab_types::Error;
+use blklab_types::{Error, Hz};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// Options beside the least that a kernel can have.
@@ -53,6 +54,21 @@ struct Edit {
     is_repair: bool,
 }
 
+impl Edit {
+    /// What it puts there, for a kernel with so many ticks a second.
+    fn replacement(&self, hz: Hz) -> Cow<'static, str> {
+        if self.replace == OF_HZ && hz != HZ {
+            return Cow::Owned(OF_HZ.replace(&HZ.0.to_string(), &hz.0.to_string()));
+        }
+        Cow::Borrowed(self.replace)
+    }
+}
+
+/// The ticks of a second of a kernel of which nothing else is said: the distributions'.
+pub const HZ: Hz = Hz(250);
+/// The line that says them.
+const OF_HZ: &str = "config HZ\n\tint\n\tdefault 250";
+
 const EDITS: &[Edit] = &[
     // The files of ours: one contains time.c.
     Edit {
@@ -75,11 +91,11 @@ const EDITS: &[Edit] = &[
         replace: " repeatable_random.o",
         is_repair: false,
     },
-    // The distributions' tick.
+    // The tick.
     Edit {
         file: "arch/um/Kconfig",
         find: "config HZ\n\tint\n\tdefault 100",
-        replace: "config HZ\n\tint\n\tdefault 250",
+        replace: OF_HZ,
         is_repair: false,
     },
     // 6.1 with a C library from 2.33 on, which has no such function.
@@ -98,33 +114,34 @@ const EDITS: &[Edit] = &[
     },
 ];
 
-/// What names the recipe: kernels of another are other kernels.
-pub(super) fn add_to(key: &mut Key) {
+/// What names the recipe of kernels with so many ticks a second: kernels of another are
+/// other kernels.
+pub(super) fn add_to(key: &mut Key, hz: Hz) {
     key.add(CONFIG.as_bytes());
     for (path, text) in FILES {
         key.add(path.as_bytes());
         key.add(text.as_bytes());
     }
     for edit in EDITS {
-        for text in [edit.file, edit.find, edit.replace] {
+        for text in [edit.file, edit.find, &edit.replacement(hz)] {
             key.add(text.as_bytes());
         }
     }
 }
 
 /// What names the recipe alone.
-pub(super) fn name() -> String {
+pub(super) fn name(hz: Hz) -> String {
     let mut key = Key::default();
-    add_to(&mut key);
+    add_to(&mut key, hz);
     key.to_string()
 }
 
-/// Applies files and edits to a copy of a tree. What is already so stays untouched, so
+/// Applies files and edits to a copy of a tree, for so many ticks a second. What is already so stays untouched, so
 /// that it is not built again.
 ///
 /// # Errors
 /// If the tree is not that of a kernel that can do this, or cannot be written.
-pub(super) fn apply(original: &Path, copy: &Path) -> Result<(), Error> {
+pub(super) fn apply(original: &Path, copy: &Path, hz: Hz) -> Result<(), Error> {
     for (path, text) in FILES {
         write_if_new(&copy.join(path), text)?;
     }
@@ -135,14 +152,13 @@ pub(super) fn apply(original: &Path, copy: &Path) -> Result<(), Error> {
             Err(_) if edit.is_repair => continue,
             Err(e) => return Err(no_tree(original, &format!("{}: {e}", edit.file))),
         };
-        if text.contains(edit.replace) && !edit.replace.is_empty() {
+        let replacement = edit.replacement(hz);
+        if text.contains(&*replacement) && !replacement.is_empty() {
             continue;
         }
         if text.contains(edit.find) {
-            write_if_new(
-                &copy.join(edit.file),
-                &text.replace(edit.find, edit.replace),
-            )?;
+            let new = text.replace(edit.find, &replacement);
+            write_if_new(&copy.join(edit.file), &new)?;
         } else if !edit.is_repair {
             let what = format!("{} is not as expected", edit.file);
             return Err(no_tree(original, &what));
@@ -193,7 +209,8 @@ pub(super) fn unwritten(path: &Path, e: &std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{EDITS, apply};
+    use super::{EDITS, HZ, apply, name};
+    use blklab_types::Hz;
     use std::path::Path;
 
     /// A tree with what the edits look for.
@@ -215,7 +232,7 @@ mod tests {
             std::fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
             std::os::unix::fs::symlink(original.join(edit.file), link).expect("a link");
         }
-        apply(&original, &copy).expect("a tree");
+        apply(&original, &copy, HZ).expect("a tree");
         let text_of = |root: &Path, i: usize| {
             std::fs::read_to_string(root.join(EDITS[i].file)).expect("a file")
         };
@@ -224,18 +241,29 @@ mod tests {
             assert_eq!(text_of(&original, i), format!("a{}b\n", edit.find));
         }
         let written = copy.join(EDITS[0].file).metadata().expect("a file");
-        apply(&original, &copy).expect("the same again");
+        apply(&original, &copy, HZ).expect("the same again");
         let again = copy.join(EDITS[0].file).metadata().expect("a file");
         assert_eq!(written.modified().ok(), again.modified().ok());
         // In place, as with a tree of our own.
-        apply(&copy, &copy).expect("it is as it should be");
+        apply(&copy, &copy, HZ).expect("it is as it should be");
         assert_eq!(text_of(&copy, 0), format!("a{}b\n", EDITS[0].replace));
+    }
+
+    #[test]
+    fn another_tick_is_another_recipe_and_stands_in_the_tree() {
+        assert_ne!(name(HZ), name(Hz(1000)));
+        let folder = tempfile::tempdir().expect("a folder");
+        tree(folder.path());
+        apply(folder.path(), folder.path(), Hz(1000)).expect("a tree");
+        let text = std::fs::read_to_string(folder.path().join("arch/um/Kconfig"));
+        let text = text.expect("a file");
+        assert!(text.contains("config HZ\n\tint\n\tdefault 1000"), "{text}");
     }
 
     #[test]
     fn what_is_no_tree_is_said() {
         let folder = tempfile::tempdir().expect("a folder");
-        let error = apply(folder.path(), folder.path()).expect_err("there is nothing");
+        let error = apply(folder.path(), folder.path(), HZ).expect_err("there is nothing");
         let error = error.to_string();
         assert!(error.contains("cannot be written"), "{error}");
     }

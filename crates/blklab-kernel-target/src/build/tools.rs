@@ -49,7 +49,20 @@ fn is_program(path: &Path) -> bool {
 pub(super) fn check_to_build() -> Result<(), Error> {
     let purpose = "to build a kernel";
     check(purpose, &[TO_BUILD, TO_FETCH])?;
-    // Of the C library, the kernel is linked with what is for static programs.
+    check_c_library(purpose)
+}
+
+/// Refuses to begin to compile a static program without what that needs.
+///
+/// # Errors
+/// What is missing, and the command that brings it.
+pub(super) fn check_to_compile(purpose: &str) -> Result<(), Error> {
+    check(purpose, &[&[("gcc", "gcc"), ("ld", "binutils")]])?;
+    check_c_library(purpose)
+}
+
+/// What is linked statically needs that of the C library.
+fn check_c_library(purpose: &str) -> Result<(), Error> {
     let library = output(Command::new("gcc").arg("-print-file-name=libc.a"))?;
     if Path::new(library.trim()).is_absolute() {
         return Ok(());

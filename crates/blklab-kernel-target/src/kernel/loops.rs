@@ -124,7 +124,7 @@ mod tests {
         assert_eq!((file.sectors, file.kept_from), (131_072, Some(0)));
         let line = file.commands.join("\n");
         assert!(
-            line.contains("mount -t ext4 -o noinit_itable /dev/md0 /loop1"),
+            line.contains("mount -t ext4 -o loud,noinit_itable /dev/md0 /loop1"),
             "{line}"
         );
         assert!(line.contains("--direct-io=off --sector-size 512 /dev/loop1 /loop1/file"));

@@ -186,6 +186,10 @@ impl Target for Kernel {
         (self.kind.engine == Engine::Uml).then_some(CPUS)
     }
 
+    fn has_programs(&self) -> bool {
+        false
+    }
+
     fn notes(&self, e: &Experiment) -> Vec<String> {
         match self.kind.engine {
             Engine::Uml => source::note(e.kernel).into_iter().collect(),
@@ -294,7 +298,7 @@ impl Kernel {
         };
         let kernel = self.kernel_for(e)?;
         let mut stack = self.stack_for(e)?;
-        let task = Task::new(plan, e, &stack)?;
+        let task = Task::new(plan, e, &stack, stop)?;
         let mut programs: Vec<_> = PROGRAMS.iter().copied().chain(stack.programs()).collect();
         programs.extend(task.volume().map(|volume| volume.program));
         if task.is_verified || task.volume().is_some() {
@@ -310,7 +314,7 @@ impl Kernel {
         let mut arguments = loads.arguments;
         let mut disks = Vec::new();
         if self.kind.engine == Engine::Uml {
-            arguments.extend(script::arguments(e, plan.facts()));
+            arguments.extend(script::arguments(e, plan.facts(), task.is_recorded()));
             disks = stack.modelled(&self.catalogue)?;
         }
         arguments.extend(groups::argument(e));
@@ -320,9 +324,10 @@ impl Kernel {
             memory_bytes: e.vm.memory_bytes(e.kernel),
             userland: Userland {
                 programs,
+                own: task.own_programs(),
                 files: task.files(),
                 modules: loads.files,
-                script: script::script(e, &self.catalogue, &stack, &task.place, &made)?,
+                script: script::script(e, &self.catalogue, &stack, &task, &made)?,
             },
             arguments,
             disks,

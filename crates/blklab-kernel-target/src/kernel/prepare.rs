@@ -13,11 +13,14 @@ pub(super) const LAYOUT: &str = "layout.fio";
 /// times. The disk is idle, so that they pass at once.
 const SETTLED_S: u32 = 120;
 
-/// What a step of the preparation is run by: the first that fails leaves its name and
-/// ends the script.
+/// What the kernel said last when a step failed.
+pub(super) const SAID: &str = "kernel.said";
+/// What a step of the preparation is run by: the first that fails leaves its name, what it
+/// printed and what the kernel said, and ends the script.
 pub(super) const STEP: &str = "step() {\n\
     what=$1; shift\n\
-    \"$@\" > step.log 2>&1 || { echo \"$what\" > unready; exit 1; }\n\
+    dmesg -c > /dev/null\n\
+    \"$@\" > step.log 2>&1 || { echo \"$what\" > unready; dmesg > kernel.said; exit 1; }\n\
     }\n";
 
 /// Makes and mounts a filesystem with its folders.

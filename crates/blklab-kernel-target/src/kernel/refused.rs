@@ -5,7 +5,7 @@ use super::drivers;
 use super::kind::Kind;
 use super::replayed;
 use super::script::PRICES;
-use crate::build::Engine;
+use crate::build::{Engine, check_replay};
 use crate::qemu::PROCESSORS_MAX;
 use blklab_experiment::settings::{Home, Place};
 use blklab_experiment::{Catalogue, Experiment, FilesystemSpec, Workload};
@@ -41,16 +41,19 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
         Workload::Fio { .. } => {}
         Workload::Processes(processes) => replayed::check(processes)?,
         Workload::Scenario(s) => {
-            if let Some((section, _)) = s.programs().first() {
-                let name = s.spec().name;
-                let what = format!("{section} of {name}, which is a program and no fio job,");
-                return Err(not_yet(&what, "scenario"));
+            if let Err(why) = s.job_text_without_programs() {
+                let (name, target) = (s.spec().name, kind.name);
+                let what = format!("the target {target} runs fio jobs, not {name}: {why}");
+                return Err(Error::not_modelled(what).about("scenario"));
             }
         }
-        Workload::Trace(spec) => replayed::check_timing(spec.timing)?,
+        Workload::Trace(_) => check_replay()?,
     }
     match kind.engine {
-        Engine::Uml => drop(super::source::wanted(e)?),
+        Engine::Uml => {
+            super::source::wanted(e)?;
+            super::filesystem::check_release(e)?;
+        }
         Engine::Qemu => super::image::check_name(e)?,
     }
     check_has_files(e)?;
@@ -65,9 +68,12 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
         return Err(not_yet(&format!("the patch {patch}"), "patches"));
     }
     e.scheduler(catalogue)?;
-    let built_with = e.kernel.hz().0;
-    if e.hz.0 != built_with {
-        let what = format!("ticks other than {built_with} a second");
+    let built_with = e.kernel.hz();
+    if kind.engine == Engine::Qemu && e.hz != built_with {
+        let what = format!(
+            "ticks other than {} a second, with which its image was built,",
+            built_with.0
+        );
         return Err(not_yet(&what, "hz"));
     }
     for setting in e.settings(catalogue) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that submit bios, explicit ones and those of a trace: as logs that fio
-//! replays, one for each process, and the job file that does so.
+//! Processes that submit bios. Those of a trace are run by a program of ours
+//! ([`recorded`]). Explicit ones are logs that fio replays, one for each process, and the
+//! job file that does so.
 //!
 //! fio's logs of version 3 say when an I/O is issued, to the microsecond, counted from
 //! the one before; I/Os at the same time are issued as fast as the queue takes them. So a
@@ -10,17 +11,18 @@
 //! Source: fio 3.33, its manual page and the program run: the first time of a log is no
 //! pause, trims of a log are left out.
 
+mod ends;
 mod explicit;
 mod recorded;
 
+pub(super) use ends::{check_ends, ends};
 pub(super) use explicit::check;
-pub(super) use recorded::check as check_timing;
+pub(super) use recorded::recorded;
 
 use super::job_logs::Logs;
 use blklab_experiment::{Experiment, Workload};
 use blklab_fio::iolog::IologWriter;
 use blklab_fio::run::IoOp;
-use blklab_target::Plan;
 use blklab_types::{BioFlags, Error, IoPrio, Op, Pid, PrioClass, SECTOR_BYTES};
 use std::fmt::Write as _;
 
@@ -73,21 +75,19 @@ pub(super) struct Replayed {
     pub(super) notes: Vec<String>,
 }
 
-/// The processes of a plan, which use the device at this path; none if it has jobs.
+/// The explicit processes of an experiment, which use the device at this path; none if it
+/// has no such.
 ///
 /// # Errors
 /// If fio cannot do what they do.
-pub(super) fn replayed(plan: &Plan, e: &Experiment, disk: &str) -> Result<Replayed, Error> {
-    let mut notes = Vec::new();
-    let scripts = match (&e.workload, plan.replay()) {
-        (_, Some(replay)) => recorded::scripts(replay, &mut notes)?,
-        (Workload::Processes(processes), None) => explicit::scripts(processes),
-        _ => Vec::new(),
+pub(super) fn replayed(e: &Experiment, disk: &str) -> Result<Replayed, Error> {
+    let Workload::Processes(processes) = &e.workload else {
+        return Ok(Replayed::default());
     };
-    write(scripts, disk, notes)
+    write(explicit::scripts(processes), disk)
 }
 
-fn write(scripts: Vec<Script>, disk: &str, notes: Vec<String>) -> Result<Replayed, Error> {
+fn write(scripts: Vec<Script>, disk: &str) -> Result<Replayed, Error> {
     let nr_ios: usize = scripts.iter().map(|s| s.ios.len()).sum();
     if nr_ios > IOS_MAX {
         let what = format!("{nr_ios} I/Os of processes: fio replays {IOS_MAX} here at most");
@@ -100,10 +100,7 @@ fn write(scripts: Vec<Script>, disk: &str, notes: Vec<String>) -> Result<Replaye
         );
         return Err(Error::not_modelled(what));
     }
-    let mut out = Replayed {
-        notes,
-        ..Replayed::default()
-    };
+    let mut out = Replayed::default();
     out.job.push_str("[global]\ndirect=1\nioengine=libaio\n");
     let mut counts = Counts::default();
     for script in scripts {
@@ -116,7 +113,7 @@ fn write(scripts: Vec<Script>, disk: &str, notes: Vec<String>) -> Result<Replaye
             ));
             continue;
         }
-        script.ios.iter().for_each(|io| counts.add(io));
+        script.ios.iter().for_each(|io| counts.add(io.op, io.flags));
         let log = out.logs.keep(script.log(disk));
         script.write_section(&mut out.job, out.processes.len(), &log, disk);
         out.processes.push((script.pid, script.name));
@@ -194,27 +191,34 @@ impl Script {
     }
 }
 
-/// Bios that are others on the way through fio.
+/// Bios that are others on the way through a program.
 #[derive(Default)]
 struct Counts {
     /// Writes that nobody waited for.
     background: u64,
-    /// Writes with a flush before or behind them.
+    /// Writes with a flush before or behind them, or that go on to the medium.
     ordered: u64,
+    /// Writes and empty bios that flush before.
+    flushing: u64,
+    discards: u64,
     /// Other marks.
     marked: u64,
 }
 
 impl Counts {
-    fn add(&mut self, io: &Step) {
-        let ordered = BioFlags::FLUSH | BioFlags::FUA | BioFlags::BARRIER;
+    fn add(&mut self, op: Op, flags: BioFlags) {
+        let before = BioFlags::FLUSH | BioFlags::BARRIER;
+        let ordered = before | BioFlags::FUA;
         let marks = BioFlags::META | BioFlags::AHEAD;
-        if io.op == Op::Write {
-            let is_ordered = io.flags.any(ordered);
+        if op == Op::Write {
+            let is_ordered = flags.any(ordered);
             self.ordered += u64::from(is_ordered);
-            self.background += u64::from(!is_ordered && !io.flags.has(BioFlags::SYNC));
+            self.background += u64::from(!is_ordered && !flags.has(BioFlags::SYNC));
+            self.flushing += u64::from(flags.any(before));
         }
-        self.marked += u64::from(io.flags.any(marks));
+        self.flushing += u64::from(op == Op::Flush);
+        self.discards += u64::from(op == Op::Discard);
+        self.marked += u64::from(flags.any(marks));
     }
 
     fn notes(&self) -> impl Iterator<Item = String> + use<> {
@@ -275,7 +279,7 @@ mod tests {
             step(9, Op::Write, BioFlags::FUA, 0),
             step(9, Op::Flush, BioFlags::NONE, 0),
         ];
-        let out = write(vec![script(ios)], "/dev/vda", Vec::new()).expect("fio can do it");
+        let out = write(vec![script(ios)], "/dev/vda").expect("fio can do it");
         assert!(
             out.job.ends_with(
                 "[process-0]\nread_iolog=/work/replayed-0\nreplay_redirect=/dev/vda\niodepth=4\n\
@@ -303,7 +307,7 @@ mod tests {
     #[test]
     fn who_only_flushes_is_left_out_and_that_is_told() {
         let ios = vec![step(5, Op::Flush, BioFlags::NONE, 0)];
-        let out = write(vec![script(ios)], "/dev/vda", Vec::new()).expect("it is left out");
+        let out = write(vec![script(ios)], "/dev/vda").expect("it is left out");
         assert!(out.processes.is_empty());
         assert!(
             out.notes[0].contains("a b (7) is left out"),

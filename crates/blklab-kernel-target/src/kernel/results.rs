@@ -3,10 +3,11 @@
 
 use super::groups::Uses;
 use super::job_logs::Logs;
+use super::prepare::SAID;
 use super::stack::{NUMBERS, Stack};
-use super::streams;
-use super::task::{Task, Who};
+use super::task::{REPLAY_DONE, Task, Who};
 use super::told::{Called, Census, Told, Used, in_run};
+use super::{replayed, streams};
 use crate::build::Built;
 use crate::failed::failed;
 use crate::machine::Ended;
@@ -28,11 +29,15 @@ const TEXT_MAX: u64 = 256 << 20;
 struct Found {
     /// fio's results.
     json: Option<String>,
+    /// What our program says of recorded processes.
+    replayed: Option<String>,
     /// What the script printed.
     log: String,
     /// The step of the preparation that failed, and what it printed.
     unready: String,
     step: String,
+    /// What the kernel said while that step ran.
+    said: String,
     /// fio's own process, which starts those of the jobs.
     fio: Option<Pid>,
     /// What the kernel says of control groups.
@@ -70,10 +75,15 @@ pub(super) fn read(
             found.json = Some(text(from)?);
             Ok(())
         }
+        REPLAY_DONE => {
+            found.replayed = Some(text(from)?);
+            Ok(())
+        }
         "log" => text(from).map(|t| found.log = t),
         "unready" => text(from).map(|t| found.unready = t),
+        SAID => text(from).map(|t| found.said = t),
         "step.log" => text(from).map(|t| found.step = t),
-        "fio.pid" => text(from).map(|t| found.fio = t.trim().parse().ok()),
+        "load.pid" => text(from).map(|t| found.fio = t.trim().parse().ok()),
         "failed" => text(from).map(|t| found.failed = t),
         "refused" => text(from).map(|t| found.refused = t),
         "blktrace.log" => text(from).map(|t| found.blktrace = t),
@@ -94,20 +104,17 @@ pub(super) fn read(
         )));
     }
     if let Some(step) = found.unready.lines().next() {
-        let why = found.step.lines().rfind(|l| !l.trim().is_empty());
-        let why = why.map_or(String::new(), |line| format!(": {}", line.trim()));
         return Err(failed(&format!(
-            "Linux {}: {step} failed{why}",
-            kernel.release
+            "Linux {}: {step} failed{}{}",
+            kernel.release,
+            last_line(": ", &found.step),
+            last_line("; the kernel says: ", &found.said)
         )));
     }
     let last_words = || found.log.lines().last().unwrap_or_default().to_owned();
     if let Some(what) = found.failed.lines().next() {
         return Err(failed(&format!("{what}: {}", last_words())));
     }
-    let Some(json) = &found.json else {
-        return Err(failed(&format!("fio left no results: {}", last_words())));
-    };
     let numbers = stack.numbers(&found.numbers)?;
     let begun = Time(ended.begun.0.max(nanoseconds(&found.begun)));
     let mut census = Census::new(stack);
@@ -115,35 +122,43 @@ pub(super) fn read(
     if !has_trace {
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
     }
+    let mut notes = Vec::new();
+    let recorded = match &task.who {
+        Who::Recorded(all) => {
+            let ends = replayed::ends(found.replayed.as_deref().unwrap_or_default(), all.len());
+            let ends = ends.ok_or_else(|| {
+                failed(&format!(
+                    "the trace was not run to its end: {}",
+                    last_words()
+                ))
+            })?;
+            notes.extend(replayed::check_ends(all, &ends)?);
+            ends
+        }
+        _ => Vec::new(),
+    };
     let used = census.of_jobs(found.fio, task.who.nr_jobs());
     let mut told = Told {
         to: &mut *sinks.trace,
         begun,
         called: match (&used, &task.who) {
+            (_, Who::Recorded(all)) => {
+                let pids: Vec<Pid> = recorded.iter().map(|end| end.pid).collect();
+                Called::by_number(&pids, all, &census)
+            }
             (None, _) => Called::default(),
             (Some(used), Who::Jobs(jobs)) => {
                 Called::by_name(used, jobs.iter().map(|job| job.name.as_str()))
             }
-            (Some(used), Who::Processes(all)) => Called::by_number(used, all, &census),
+            (Some(used), Who::Processes(all)) => {
+                let pids: Vec<Pid> = used.iter().map(|(pid, _)| *pid).collect();
+                Called::by_number(&pids, all, &census)
+            }
         },
         end: Time::ZERO,
     };
     streams::send(ended, stack, &numbers, &mut told)?;
     let end = told.end;
-    let result = ReadResult::parse(json).map_err(|e| {
-        // What it says instead is on the way.
-        failed(&format!("{}: {}", e.what, last_words()))
-    })?;
-    let entries = result.result.entries;
-    if entries.len() != task.who.nr_jobs() {
-        return Err(failed(&format!(
-            "fio ran {} of {} jobs: {}",
-            entries.len(),
-            task.who.nr_jobs(),
-            last_words()
-        )));
-    }
-    let mut notes = Vec::new();
     let jobs = match &task.who {
         Who::Jobs(jobs) => {
             let of_run = |u: Used| Used {
@@ -151,12 +166,13 @@ pub(super) fn read(
                 last: in_run(u.last, begun),
             };
             let used = used.map(|all| all.into_iter().map(|(pid, u)| (pid, of_run(u))).collect());
+            let entries = entries(&found, task)?;
             let mut all = results_of(jobs, entries, used, end);
             task.logs.hand_out(found.logs, &mut all);
             all
         }
         Who::Processes(all) => {
-            check_all_went_well(all, &entries)?;
+            check_all_went_well(all, &entries(&found, task)?)?;
             if used.is_none() {
                 notes.push(
                     "which process is which is not known: not all of them used the disk; all are \
@@ -166,6 +182,7 @@ pub(super) fn read(
             }
             Vec::new()
         }
+        Who::Recorded(_) => Vec::new(),
     };
     let lost = |l: &&str| l.contains("dropped") && !l.contains("dropped 0)");
     if let Some(line) = found.blktrace.lines().find(lost) {
@@ -178,6 +195,34 @@ pub(super) fn read(
         notes,
         ..Outcome::default()
     })
+}
+
+/// The last line of a text that is not empty, behind some words; nothing if there is none.
+fn last_line(words: &str, text: &str) -> String {
+    let line = text.lines().rfind(|line| !line.trim().is_empty());
+    line.map_or(String::new(), |line| format!("{words}{}", line.trim()))
+}
+
+/// fio's results of its jobs, in their order.
+fn entries(found: &Found, task: &Task) -> Result<Vec<Entry>, Error> {
+    let last_words = || found.log.lines().last().unwrap_or_default().to_owned();
+    let Some(json) = &found.json else {
+        return Err(failed(&format!("fio left no results: {}", last_words())));
+    };
+    let result = ReadResult::parse(json).map_err(|e| {
+        // What it says instead is on the way.
+        failed(&format!("{}: {}", e.what, last_words()))
+    })?;
+    let entries = result.result.entries;
+    let nr_jobs = task.who.nr_jobs();
+    if entries.len() != nr_jobs {
+        return Err(failed(&format!(
+            "fio ran {} of {nr_jobs} jobs: {}",
+            entries.len(),
+            last_words()
+        )));
+    }
+    Ok(entries)
 }
 
 /// Refuses results of processes whose I/O has failed: nobody would see it.
@@ -256,7 +301,13 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::nanoseconds;
+    use super::{last_line, nanoseconds};
+
+    #[test]
+    fn a_reason_is_the_last_line_that_says_something() {
+        assert_eq!(last_line(": ", "a\n b \n\n"), ": b");
+        assert_eq!(last_line(": ", "\n"), "");
+    }
 
     #[test]
     fn the_kernel_says_how_long_it_has_been_up() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a machine is told to do: the disk prepared, settings written to their files, then
-//! fio under blktrace.
+//! the load under blktrace.
 
 use super::filesystem::MOUNTED_AT;
 use super::groups;
@@ -11,7 +11,7 @@ use super::parts::Parts;
 use super::place::Place;
 use super::prepare;
 use super::stack::{Bottom, Stack};
-use super::task::JOBS;
+use super::task::{JOBS, Task};
 use blklab_experiment::settings::Home;
 use blklab_experiment::{Catalogue, Experiment, Facts};
 use blklab_types::{Error, PAGE_BYTES, Span};
@@ -109,13 +109,20 @@ pub(super) const PRICES: &[Price] = &[
     },
 ];
 
+/// I/Os that all processes of a trace may have under way.
+const AIO_MAX: u32 = 1 << 24;
+
 /// A price of which readings of the clock are part.
 fn beside_readings(price: Span) -> Span {
     Span(price.ns().saturating_sub(CLOCK_READINGS_NS))
 }
 
-/// What the kernel's command line says of an experiment.
-pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
+/// The prices of what a program itself does for an I/O.
+const OF_PROGRAMS: &[&str] = &["bio", "direct_page"];
+
+/// What the kernel's command line says of an experiment. Recorded processes have the time
+/// of programs in their pauses.
+pub(super) fn arguments(e: &Experiment, facts: &Facts, is_recorded: bool) -> Vec<String> {
     let depth = facts.queue_depth().unwrap_or(1).min(DEPTH_MAX);
     let mut arguments = vec![
         format!("virtio_blk.queue_depth={depth}"),
@@ -123,6 +130,9 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts) -> Vec<String> {
         "processor_cost.clock=0".to_owned(),
     ];
     for price in PRICES {
+        if is_recorded && OF_PROGRAMS.contains(&price.parameter) {
+            continue;
+        }
         let ns = (price.of)(e, facts).ns();
         if ns > 0 {
             arguments.push(format!("processor_cost.{}={ns}", price.parameter));
@@ -211,7 +221,7 @@ pub(super) fn script(
     e: &Experiment,
     catalogue: &Catalogue,
     stack: &Stack,
-    place: &Place,
+    task: &Task,
     made: &str,
 ) -> Result<String, Error> {
     let top = stack.top_path();
@@ -239,7 +249,7 @@ pub(super) fn script(
         // What lies on disks reads ahead by itself.
         let _ = writeln!(s, "put /sys/block/{}/queue/read_ahead_kb {kb}", stack.top());
     }
-    match place {
+    match &task.place {
         Place::Parts(parts) => write_parts(&mut s, stack, parts),
         Place::Volume(volume, found) => {
             prepare::mount(&mut s, volume, &top, &found.folders);
@@ -258,6 +268,10 @@ pub(super) fn script(
         }
         let _ = writeln!(s, "put {file} '{text}'");
     }
+    if task.is_recorded() {
+        // Room for all that its processes have under way.
+        let _ = writeln!(s, "put /proc/sys/fs/aio-max-nr {AIO_MAX}");
+    }
     groups::make(&mut s, stack.top(), &e.cgroups);
     // Long enough for the timers of what was read before, half a minute: kblockd, which they
     // wake, is then level with all others. Nobody waits so long on a clock that is real.
@@ -266,7 +280,7 @@ pub(super) fn script(
         s,
         "align\nsync\necho 3 > /proc/sys/vm/drop_caches\nsleep {rest_s}"
     );
-    let folder = match place {
+    let folder = match task.place {
         Place::Parts(_) => "/work",
         Place::Volume(..) => MOUNTED_AT,
     };
@@ -274,6 +288,7 @@ pub(super) fn script(
         Span::ZERO => String::new(),
         by => format!("sleep 0.{:09}\n", by.ns()),
     };
+    let load = task.command(&top);
     let _ = writeln!(
         s,
         "blktrace{} -b 1024 -n 16 > blktrace.log 2>&1 &\n\
@@ -282,13 +297,11 @@ pub(super) fn script(
          begin\n\
          {late}\
          cd {folder}\n\
-         fio --output-format=json+ --output=/work/fio.json /work/{JOBS} &\n\
-         FIO=$!\n\
-         wait $FIO\n\
-         STATUS=$?\n\
+         {load} &\n\
+         LOAD=$!\n\
+         wait $LOAD\n\
          cd /work\n\
-         echo $STATUS > fio.status\n\
-         echo $FIO > fio.pid\n\
+         echo $LOAD > load.pid\n\
          sleep 0.2\n\
          kill -INT $BLKTRACE\n\
          wait $BLKTRACE\n\

@@ -5,7 +5,7 @@ use crate::build::{Built, Cache, Source, Watch, build, built};
 use crate::failed::failed;
 use blklab_experiment::Experiment;
 use blklab_kernel::KernelVersion;
-use blklab_types::Error;
+use blklab_types::{Error, Hz};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -58,7 +58,7 @@ fn wanted_release(kernel: KernelVersion) -> String {
 }
 
 /// Kernels that were made ready, so that nobody looks twice: a folder may change while
-/// experiments on it run.
+/// experiments on it run. Kernels of a source differ by their ticks.
 #[derive(Debug, Default)]
 pub(super) struct Kernels(Mutex<Vec<(Source, Built)>>);
 
@@ -74,16 +74,17 @@ impl Kernels {
         told: &mut dyn FnMut(String),
     ) -> Result<(), Error> {
         let source = wanted(e)?;
-        if self.known(&source).is_some() {
+        if self.known(&source, e.hz).is_some() {
             return Ok(());
         }
         let cache = Cache::of_user()?;
-        let there = built(&cache, &source)?;
+        let there = built(&cache, &source, e.hz)?;
         let kernel = match there {
             Some(kernel) => kernel,
             None => build(
                 &cache,
                 &source,
+                e.hz,
                 &mut Watch {
                     step: &mut |step| told(format!("kernel {}: {step}", e.kernel)),
                     stop,
@@ -100,9 +101,9 @@ impl Kernels {
     /// If none was built, or it is not of the release that the experiment names.
     pub(super) fn get(&self, e: &Experiment) -> Result<Built, Error> {
         let source = wanted(e)?;
-        let kernel = match self.known(&source) {
+        let kernel = match self.known(&source, e.hz) {
             Some(kernel) => kernel,
-            None => built(&Cache::of_user()?, &source)?
+            None => built(&Cache::of_user()?, &source, e.hz)?
                 .ok_or_else(|| failed(&format!("kernel {} was not built yet", e.kernel)))?,
         };
         if kernel.is_of_tree() || kernel.is_of(&wanted_release(e.kernel)) {
@@ -115,15 +116,18 @@ impl Kernels {
         )))
     }
 
-    fn known(&self, source: &Source) -> Option<Built> {
+    fn known(&self, source: &Source, hz: Hz) -> Option<Built> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().find(|(of, _)| of == source);
+        let found = known
+            .iter()
+            .find(|(of, kernel)| of == source && kernel.hz == hz);
         found.map(|(_, kernel)| kernel.clone())
     }
 
     fn keep(&self, source: Source, kernel: Built) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.iter().any(|(of, _)| *of == source) {
+        let is_same = |of: &Source, other: &Built| *of == source && other.hz == kernel.hz;
+        if !known.iter().any(|(of, other)| is_same(of, other)) {
             known.push((source, kernel));
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What fio does in a machine: the jobs of a plan, or its processes as logs.
+//! What a machine does: fio the jobs of a plan, or its processes as logs, and a program of
+//! ours those of a trace.
 
 use super::filesystem::Volume;
 use super::job_logs::{self, Logs};
@@ -7,15 +8,22 @@ use super::parts::Parts;
 use super::place::Place;
 use super::stack::Stack;
 use super::{job_text, prepare, replayed};
+use crate::build::{Cache, REPLAY, replay as replay_program};
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
-use blklab_target::{JobText, Plan};
+use blklab_target::{JobText, Plan, Replay};
 use blklab_types::{Error, Pid};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// The jobs as fio runs them.
 pub(super) const JOBS: &str = "job.fio";
 
-/// What fio does.
+/// A trace as a program of ours runs it, and what it prints.
+const TRACE: &str = "replayed-trace";
+pub(super) const REPLAY_DONE: &str = "replay.done";
+
+/// What is to be done.
 pub(super) struct Task {
     /// Where it does it.
     pub(super) place: Place,
@@ -26,16 +34,30 @@ pub(super) struct Task {
     pub(super) notes: Vec<String>,
     /// Whether jobs read again what they have written.
     pub(super) is_verified: bool,
-    /// The job file.
-    spelled_out: String,
+    load: Load,
+}
+
+/// Who does it.
+enum Load {
+    /// fio, with a job file.
+    Fio(String),
+    /// Our program.
+    Replay {
+        /// The file that it reads.
+        trace: Vec<u8>,
+        /// Where it is on this machine.
+        program: PathBuf,
+    },
 }
 
 /// Whose I/O it is.
 pub(super) enum Who {
     /// That of jobs.
     Jobs(Vec<Job>),
-    /// That of processes, whose pids and names these are.
+    /// That of explicit processes, whose pids and names these are.
     Processes(Vec<(Pid, String)>),
+    /// That of recorded processes, which a program of ours runs.
+    Recorded(Vec<(Pid, String)>),
 }
 
 impl Who {
@@ -43,7 +65,7 @@ impl Who {
     pub(super) fn nr_jobs(&self) -> usize {
         match self {
             Who::Jobs(jobs) => jobs.len(),
-            Who::Processes(processes) => processes.len(),
+            Who::Processes(processes) | Who::Recorded(processes) => processes.len(),
         }
     }
 }
@@ -53,18 +75,41 @@ impl Task {
     ///
     /// # Errors
     /// If files do not fit, or fio cannot do it.
-    pub(super) fn new(plan: &Plan, e: &Experiment, stack: &Stack) -> Result<Task, Error> {
+    pub(super) fn new(
+        plan: &Plan,
+        e: &Experiment,
+        stack: &Stack,
+        stop: &AtomicBool,
+    ) -> Result<Task, Error> {
         if let Some(text) = plan.jobs() {
             return Task::of_jobs(text, e, stack);
         }
-        let replayed = replayed::replayed(plan, e, &stack.top_path())?;
+        if let Some(replay) = plan.replay() {
+            return Task::of_trace(replay, stop);
+        }
+        let replayed = replayed::replayed(e, &stack.top_path())?;
         Ok(Task {
             place: Place::Parts(Parts::default()),
             logs: replayed.logs,
             who: Who::Processes(replayed.processes),
             notes: replayed.notes,
             is_verified: false,
-            spelled_out: replayed.job,
+            load: Load::Fio(replayed.job),
+        })
+    }
+
+    fn of_trace(replay: &Replay, stop: &AtomicBool) -> Result<Task, Error> {
+        let recorded = replayed::recorded(replay)?;
+        Ok(Task {
+            place: Place::Parts(Parts::default()),
+            logs: Logs::default(),
+            who: Who::Recorded(recorded.processes),
+            notes: recorded.notes,
+            is_verified: false,
+            load: Load::Replay {
+                trace: recorded.file,
+                program: replay_program(&Cache::of_user()?, stop)?,
+            },
         })
     }
 
@@ -73,7 +118,7 @@ impl Task {
         let mut logs = Logs::new(text, &stack.top_path())?;
         Ok(Task {
             place: Place::new(e, &text.jobs, stack.sectors())?,
-            spelled_out: job_logs::spell_out(text, &mut logs)?,
+            load: Load::Fio(job_logs::spell_out(text, &mut logs)?),
             logs,
             who: Who::Jobs(jobs.clone()),
             notes: Vec::new(),
@@ -89,13 +134,40 @@ impl Task {
         }
     }
 
+    /// Whether it is a trace, in whose pauses the processor time is that programs take.
+    pub(super) fn is_recorded(&self) -> bool {
+        matches!(self.load, Load::Replay { .. })
+    }
+
+    /// The command that does it on a device, for a shell.
+    pub(super) fn command(&self, on: &str) -> String {
+        match &self.load {
+            Load::Fio(_) => {
+                format!("fio --output-format=json+ --output=/work/fio.json /work/{JOBS}")
+            }
+            Load::Replay { .. } => format!("{REPLAY} /work/{TRACE} {on} > /work/{REPLAY_DONE}"),
+        }
+    }
+
+    /// Programs of ours that it needs, under their names.
+    pub(super) fn own_programs(&self) -> Vec<(&'static str, PathBuf)> {
+        match &self.load {
+            Load::Fio(_) => Vec::new(),
+            Load::Replay { program, .. } => vec![(REPLAY, program.clone())],
+        }
+    }
+
     /// Files that go into the machine: names and contents.
     pub(super) fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let job = match &self.load {
+            Load::Fio(job) => job,
+            Load::Replay { trace, .. } => return vec![(TRACE.to_owned(), trace.clone())],
+        };
         let any_contents = self.place.takes_any_contents();
-        let run = job_text::to_run(&self.spelled_out, any_contents, &self.logs);
+        let run = job_text::to_run(job, any_contents, &self.logs);
         let mut files = vec![(JOBS.to_owned(), run.into_bytes())];
         if let Place::Volume(_, found) = &self.place {
-            let layout = job_text::to_lay_out(&self.spelled_out, any_contents, &found.read);
+            let layout = job_text::to_lay_out(job, any_contents, &found.read);
             files.push((prepare::LAYOUT.to_owned(), layout.into_bytes()));
         }
         files.extend(self.logs.taken_along());

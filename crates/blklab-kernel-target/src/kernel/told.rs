@@ -3,9 +3,13 @@
 //! called as their jobs.
 
 use super::stack::Stack;
+use crate::build::REPLAY;
 use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
+
+/// How the programs are called that processes of a load begin as.
+const LOADS: [&str; 2] = ["fio", REPLAY];
 
 /// When a process used the disk, on the machine's clock.
 #[derive(Clone, Copy, Debug)]
@@ -76,15 +80,10 @@ impl Called {
     }
 
     /// By the numbers and names that processes have in the experiment.
-    pub(super) fn by_number(
-        used: &[(Pid, Used)],
-        processes: &[(Pid, String)],
-        seen: &Census,
-    ) -> Called {
-        let is_used = |pid: &Pid| used.iter().any(|(had, _)| had == pid);
-        let is_others = |pid: &Pid| seen.names.contains_key(pid) && !is_used(pid);
-        let pairs = used.iter().zip(processes);
-        let pairs = pairs.map(|((had, _), (pid, name))| {
+    pub(super) fn by_number(had: &[Pid], processes: &[(Pid, String)], seen: &Census) -> Called {
+        let is_others = |pid: &Pid| seen.names.contains_key(pid) && !had.contains(pid);
+        let pairs = had.iter().zip(processes);
+        let pairs = pairs.map(|(had, (pid, name))| {
             // Of two with one number nobody could tell which is which.
             let told = if is_others(pid) { *had } else { *pid };
             (*had, (told, name.clone()))
@@ -130,8 +129,8 @@ impl TraceSink for Told<'_> {
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
-        // fio's processes alone: what they start is called otherwise.
-        let called = self.called.0.get(&pid).filter(|_| comm == "fio");
+        // These alone: what they start is called otherwise.
+        let called = self.called.0.get(&pid).filter(|_| LOADS.contains(&comm));
         let (pid, comm) = called.map_or((pid, comm), |(pid, name)| (*pid, name.as_str()));
         self.to.process(in_run(time, self.begun), pid, comm);
     }

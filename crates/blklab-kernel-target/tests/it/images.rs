@@ -3,7 +3,7 @@
 
 use blklab_experiment::{DmSpec, Experiment, MdSpec, Workload};
 use blklab_kernel_target::Kernel;
-use blklab_target::{Planner, Sinks};
+use blklab_target::{CgroupUse, Planner, Sinks};
 use blklab_trace::{Action, Event, TraceSink};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
@@ -63,6 +63,10 @@ fn experiment(device: &str) -> Option<Experiment> {
 }
 
 fn run(e: &Experiment) -> Option<(Vec<Dev>, Counts)> {
+    run_with_groups(e).map(|(devices, counts, _)| (devices, counts))
+}
+
+fn run_with_groups(e: &Experiment) -> Option<(Vec<Dev>, Counts, Vec<CgroupUse>)> {
     let planner = Planner::new(Kernel::in_qemu(blklab_sim::catalogue()));
     let plan = planner.plan(e).expect("it is accepted");
     let stop = Arc::new(AtomicBool::new(false));
@@ -73,16 +77,19 @@ fn run(e: &Experiment) -> Option<(Vec<Dev>, Counts)> {
     let seen = Seen::default();
     let devices = plan.site().devices.iter().map(|(dev, _)| *dev).collect();
     let ran = plan.run(Sinks::of_events(Box::new(seen.clone())), stop);
-    match ran {
-        Ok(outcome) => assert!(outcome.jobs.iter().all(|job| job.outcome.error == 0)),
+    let groups = match ran {
+        Ok(outcome) => {
+            assert!(outcome.jobs.iter().all(|job| job.outcome.error == 0));
+            outcome.cgroups
+        }
         Err(why) if why.to_string().contains("a machine needs ") => {
             blklab_testkit::skipped(&why.to_string());
             return None;
         }
         Err(why) => panic!("{why}"),
-    }
+    };
     let counts = std::mem::take(&mut *seen.0.lock().expect("it has ended"));
-    Some((devices, counts))
+    Some((devices, counts, groups))
 }
 
 #[test]
@@ -102,6 +109,28 @@ fn an_array_and_device_mapper_lie_on_an_images_own_disks() {
     assert!(layers.iter().all(is_used), "{:?}", counts.queued);
     // One half of the mirror may serve all reads.
     assert!(members.iter().any(is_used), "{:?}", counts.queued);
+}
+
+#[test]
+fn a_control_group_of_an_image_is_held_to_its_limit() {
+    let Some(mut e) = experiment("null_blk") else {
+        return;
+    };
+    let text = "[held]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\nsize=16m\n\
+                runtime=1\ntime_based=1\ncgroup=held\n";
+    e.workload = Workload::Fio {
+        name: "job.fio".to_owned(),
+        text: text.to_owned(),
+    };
+    let catalogue = blklab_sim::catalogue();
+    e.set("cgroup.held.io.max", "riops=500", &catalogue)
+        .expect("a limit");
+    let Some((_, _, groups)) = run_with_groups(&e) else {
+        return;
+    };
+    let moved = groups[0].moved.expect("the kernel counts it");
+    // 500 a second, and those in flight.
+    assert!((500..600).contains(&moved.ios[0]), "{moved:?}");
 }
 
 #[test]

@@ -187,27 +187,67 @@ fn explicit_processes_submit_what_they_say_when_they_say_it() {
 }
 
 #[test]
-fn a_trace_runs_at_its_times_and_not_in_closed_loop() {
+fn a_trace_runs_at_its_times_under_the_names_of_its_processes() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../testdata/blkparse/sync-write-stall-2.6.26.txt");
-    let mut spec = TraceSpec::new(&sample.display().to_string());
-    let Some(e) = experiment(Workload::Trace(spec.clone())) else {
+    let spec = TraceSpec::new(&sample.display().to_string());
+    let Some(e) = experiment(Workload::Trace(spec)) else {
         return;
     };
     let (outcome, seen) = run(&e).expect("it runs");
+    assert!(outcome.jobs.is_empty());
     assert!(seen.bios.len() >= 8, "{:?}", seen.bios);
     assert!(
         seen.names.values().any(|name| name == "python"),
         "{:?}",
         seen.names
     );
-    let told = outcome
-        .notes
-        .iter()
-        .any(|note| note.contains("whole microseconds"));
-    assert!(told, "{:?}", outcome.notes);
+}
+
+/// A trace of a process that reads so many blocks one after another, each in 100 us, and
+/// pauses so long between them.
+fn reader(reads: u64, pause_us: u64) -> String {
+    let mut text = String::new();
+    for i in 0..reads {
+        let at_us = i * (100 + pause_us);
+        let sector = i * 64;
+        for (us, action, pid) in [(at_us, 'Q', 77), (at_us + 100, 'C', 0)] {
+            let (s, ns) = (us / 1_000_000, us % 1_000_000 * 1000);
+            text += &format!("8,0 0 1 {s}.{ns:09} {pid} {action} R {sector} + 8 [reader]\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn in_closed_loop_a_process_waits_for_its_reads_and_pauses() {
+    const PAUSE_US: u64 = 400;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("trace.txt");
+    std::fs::write(&file, reader(50, PAUSE_US)).expect("a file");
+    let mut spec = TraceSpec::new(&file.display().to_string());
     spec.timing = blklab_experiment::Timing::Closed;
-    let closed = experiment(Workload::Trace(spec)).expect("there is a kernel");
-    let error = run(&closed).err().expect("it is refused");
-    assert!(error.contains("in closed loop"), "{error}");
+    let Some(mut e) = experiment(Workload::Trace(spec)) else {
+        return;
+    };
+    let intervals = |e: &Experiment| {
+        let (_, seen) = run(e).expect("it runs");
+        let bios: Vec<_> = seen.bios.iter().filter(|bio| bio.1 == 77).collect();
+        assert_eq!(bios.len(), 50);
+        let sectors: Vec<u64> = bios.iter().map(|bio| bio.2).collect();
+        assert_eq!(sectors, (0..50).map(|i| i * 64).collect::<Vec<_>>());
+        bios.windows(2).map(|w| w[1].0 - w[0].0).max().expect("two")
+    };
+    e.device.name = "null_blk".to_owned();
+    let of_device = |us: u64| vec![("completion_nsec".to_owned(), (us * 1000).to_string())];
+    for device_us in [20, 3000] {
+        e.device.params = of_device(device_us);
+        let longest = intervals(&e);
+        let expected = (device_us + PAUSE_US) * 1000;
+        // Beside that, the way through the kernel.
+        assert!(
+            (expected..expected + 30_000).contains(&longest),
+            "{device_us} us: {longest} ns"
+        );
+    }
 }

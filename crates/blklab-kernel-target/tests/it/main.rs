@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A real kernel, where one was built on this machine.
 
+mod discards;
+mod filesystems;
 mod images;
 mod logs;
 mod stacks;
 
-use blklab_kernel_target::{Built, Cache, Clock, Disk, Engine, Machine, Userland};
+use blklab_kernel_target::{Built, Cache, Clock, Disk, Engine, HZ, Machine, Userland};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A kernel that was built, if there is one.
+/// A kernel that was built of a release, with the usual ticks, if there is one.
 fn kernel() -> Option<Built> {
     let kernels = Cache::of_user().ok()?.kernels();
-    let newest = kernels.into_iter().next_back();
+    let is_usual = |kernel: &Built| kernel.hz == HZ && !kernel.is_of_tree();
+    let newest = kernels.into_iter().rfind(is_usual);
     if newest.is_none() {
         blklab_testkit::skipped("no kernel was built on this machine");
     }
@@ -45,6 +48,7 @@ fn run(kernel: &Built, script: &str, limit: Duration) -> Result<BTreeMap<String,
         memory_bytes: 256 << 20,
         userland: Userland {
             programs: Vec::new(),
+            own: Vec::new(),
             files: Vec::new(),
             modules: Vec::new(),
             script: script.to_owned(),

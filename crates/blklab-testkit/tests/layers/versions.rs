@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// What may: the type itself, and what looks up rows.
-const MAY: [(&str, &str); 16] = [
+const MAY: [(&str, &str); 17] = [
     ("blklab-kernel/src/version.rs", "the type"),
     ("blklab-kernel/src/change.rs", "proves tables"),
     ("blklab-kernel/src/known.rs", "says how rules are known"),
@@ -37,6 +37,10 @@ const MAY: [(&str, &str); 16] = [
     (
         "blklab-kernel-target/src/kernel/source.rs",
         "finds the source of a release",
+    ),
+    (
+        "blklab-kernel-target/src/kernel/filesystem/mod.rs",
+        "says when a filesystem came or went",
     ),
     ("blklab/src/list.rs", "lists rows"),
     (

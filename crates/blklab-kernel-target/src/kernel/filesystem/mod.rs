@@ -2,260 +2,15 @@
 //! Filesystems: how this machine's programs make them, and with which words a kernel
 //! mounts them as an experiment wants them.
 
+mod kinds;
+
 use crate::build::{Built, find_program, path_in_machine};
 use blklab_experiment::{Experiment, FilesystemSpec, MAKE_WORDS, MOUNT_WORDS};
 use blklab_types::Error;
+use kinds::{ALL, Kind, RELEASES, Said};
 
 /// Where it is mounted; jobs run there.
 pub(super) const MOUNTED_AT: &str = "/fs";
-
-/// How an option of an experiment is said.
-#[derive(Clone, Copy)]
-enum Said {
-    /// To the mount: `{}` stands for the value.
-    Mount(&'static str),
-    /// To the mount, in these words for these values; no word where nothing is to be
-    /// said.
-    Words(&'static [(&'static str, &'static str)]),
-    /// To the program that makes it.
-    Make(&'static str),
-    /// To that program, in these words for these values.
-    MakeWords(&'static [(&'static str, &'static str)]),
-    /// To that program, as the size of a journal of so many blocks.
-    Journal,
-}
-
-/// A filesystem.
-pub(super) struct Kind {
-    /// How it is chosen, which is the name under which it is mounted.
-    name: &'static str,
-    /// The name under which the kernel has it.
-    pub(super) driver: &'static str,
-    /// The option that builds it into a kernel.
-    config: &'static str,
-    /// What makes it, and its package in Debian.
-    program: (&'static str, &'static str),
-    /// What that is told always: not to discard, and not to ask.
-    make: &'static [&'static str],
-    /// What the mount is told always.
-    mount: &'static [&'static str],
-    options: &'static [(&'static str, Said)],
-}
-
-const ATIME: (&str, Said) = (
-    "atime",
-    Said::Words(&[
-        ("strict", "strictatime"),
-        ("relative", "relatime"),
-        ("never", "noatime"),
-    ]),
-);
-const DATA: (&str, Said) = ("data", Said::Mount("data={}"));
-const BARRIER: (&str, Said) = ("barrier", Said::Mount("barrier={}"));
-const COMMIT_S: (&str, Said) = ("commit_s", Said::Mount("commit={}"));
-const INODE_SIZE: (&str, Said) = ("inode_size", Said::Make("-I {}"));
-const INODE_RATIO: (&str, Said) = ("inode_ratio", Said::Make("-i {}"));
-const DIR_INDEX: (&str, Said) = (
-    "dir_index",
-    Said::MakeWords(&[("0", "-O ^dir_index"), ("1", "-O dir_index")]),
-);
-const JOURNAL_BLOCKS: (&str, Said) = ("journal_blocks", Said::Journal);
-/// Nothing is initialized in the background, neither by mke2fs nor by the kernel. Where
-/// folders of the root lie follows from the seed of hashes, which would be random.
-const LAZY: &str = "lazy_itable_init=1,lazy_journal_init=1,nodiscard,\
-    hash_seed=6c61622d-6f66-4c69-8e75-782d492f4f21";
-const MKE2FS: (&str, &str) = ("mke2fs", "e2fsprogs");
-
-/// All that can be made.
-const ALL: &[Kind] = &[
-    Kind {
-        name: "ext2",
-        driver: "ext4",
-        config: "CONFIG_EXT4_FS",
-        program: MKE2FS,
-        make: &["-q", "-F", "-t", "ext2", "-b", "4096", "-E", LAZY],
-        mount: &["noinit_itable"],
-        options: &[INODE_SIZE, INODE_RATIO, DIR_INDEX, ATIME],
-    },
-    Kind {
-        name: "ext3",
-        driver: "ext4",
-        config: "CONFIG_EXT4_FS",
-        program: MKE2FS,
-        make: &["-q", "-F", "-t", "ext3", "-b", "4096", "-E", LAZY],
-        mount: &["noinit_itable"],
-        options: &[
-            DATA,
-            BARRIER,
-            INODE_SIZE,
-            INODE_RATIO,
-            DIR_INDEX,
-            JOURNAL_BLOCKS,
-            COMMIT_S,
-            ATIME,
-        ],
-    },
-    Kind {
-        name: "ext4",
-        driver: "ext4",
-        config: "CONFIG_EXT4_FS",
-        program: MKE2FS,
-        make: &["-q", "-F", "-t", "ext4", "-b", "4096", "-E", LAZY],
-        mount: &["noinit_itable"],
-        options: &[
-            DATA,
-            BARRIER,
-            INODE_SIZE,
-            JOURNAL_BLOCKS,
-            COMMIT_S,
-            ATIME,
-            (
-                "delalloc",
-                Said::Words(&[("0", "nodelalloc"), ("1", "delalloc")]),
-            ),
-            (
-                "dioread_nolock",
-                Said::Words(&[("0", "dioread_lock"), ("1", "dioread_nolock")]),
-            ),
-            (
-                "auto_da_alloc",
-                Said::Words(&[("0", "noauto_da_alloc"), ("1", "auto_da_alloc")]),
-            ),
-            (
-                "inode_readahead_blks",
-                Said::Mount("inode_readahead_blks={}"),
-            ),
-        ],
-    },
-    Kind {
-        name: "xfs",
-        driver: "xfs",
-        config: "CONFIG_XFS_FS",
-        program: ("mkfs.xfs", "xfsprogs"),
-        make: &["-q", "-f", "-K"],
-        mount: &[],
-        options: &[
-            // From 4.19 on there are always barriers, and delayed logging from 3.0 on.
-            ("barrier", Said::Words(&[("1", "")])),
-            ("delaylog", Said::Words(&[("1", "")])),
-            ("logbufs", Said::Mount("logbufs={}")),
-            ("logbsize", Said::Mount("logbsize={}")),
-            ("log_blocks", Said::Make("-l size={}b")),
-            ("agcount", Said::Make("-d agcount={}")),
-            // Without it checksums of metadata would have to be off.
-            ("lazy_count", Said::MakeWords(&[("1", "")])),
-            ATIME,
-        ],
-    },
-    Kind {
-        name: "btrfs",
-        driver: "btrfs",
-        config: "CONFIG_BTRFS_FS",
-        program: ("mkfs.btrfs", "btrfs-progs"),
-        make: &["-q", "-f", "-K"],
-        mount: &[],
-        options: &[
-            ("metadata", Said::Make("-m {}")),
-            ("nodesize", Said::Make("-n {}")),
-            ("max_inline", Said::Mount("max_inline={}")),
-            COMMIT_S,
-            (
-                "log_tree",
-                Said::Words(&[("0", "notreelog"), ("1", "treelog")]),
-            ),
-            (
-                "barrier",
-                Said::Words(&[("0", "nobarrier"), ("1", "barrier")]),
-            ),
-            ATIME,
-        ],
-    },
-    Kind {
-        name: "nilfs2",
-        driver: "nilfs2",
-        config: "CONFIG_NILFS2_FS",
-        program: ("mkfs.nilfs2", "nilfs-tools"),
-        make: &["-q", "-f", "-K"],
-        mount: &[],
-        options: &[
-            ("reserved_percent", Said::Make("-m {}")),
-            // The cleaner is a program of its own, which does not run here.
-            ("cleaner", Said::Words(&[("0", "")])),
-            (
-                "barrier",
-                Said::Words(&[("0", "nobarrier"), ("1", "barrier")]),
-            ),
-            ATIME,
-        ],
-    },
-    Kind {
-        name: "reiserfs",
-        driver: "reiserfs",
-        config: "CONFIG_REISERFS_FS",
-        program: ("mkfs.reiserfs", "reiserfsprogs"),
-        make: &["-q", "-f", "-f"],
-        mount: &[],
-        options: &[
-            DATA,
-            (
-                "tails",
-                Said::Words(&[
-                    ("on", "tails=on"),
-                    ("small", "tails=small"),
-                    ("off", "notail"),
-                ]),
-            ),
-            (
-                "barrier",
-                Said::Words(&[("0", "barrier=none"), ("1", "barrier=flush")]),
-            ),
-            ATIME,
-        ],
-    },
-    Kind {
-        make: &["-q", "-f", "-t", "0"],
-        ..plain("f2fs", ("mkfs.f2fs", "f2fs-tools"), "CONFIG_F2FS_FS")
-    },
-    Kind {
-        make: &["-q"],
-        ..plain("jfs", ("mkfs.jfs", "jfsutils"), "CONFIG_JFS_FS")
-    },
-    Kind {
-        make: &["format", "--force", "--quiet"],
-        ..plain(
-            "bcachefs",
-            ("bcachefs", "bcachefs-tools"),
-            "CONFIG_BCACHEFS_FS",
-        )
-    },
-    Kind {
-        make: &["-Q", "-F", "-q"],
-        ..plain("ntfs3", ("mkntfs", "ntfs-3g"), "CONFIG_NTFS3_FS")
-    },
-    Kind {
-        make: &["-q"],
-        ..plain("exfat", ("mkfs.exfat", "exfatprogs"), "CONFIG_EXFAT_FS")
-    },
-    plain("vfat", ("mkfs.vfat", "dosfstools"), "CONFIG_VFAT_FS"),
-    plain("udf", ("mkudffs", "udftools"), "CONFIG_UDF_FS"),
-];
-
-/// One that is chosen under the kernel's name for it, without options of its own.
-const fn plain(
-    name: &'static str,
-    program: (&'static str, &'static str),
-    config: &'static str,
-) -> Kind {
-    Kind {
-        name,
-        driver: name,
-        config,
-        program,
-        make: &[],
-        mount: &[],
-        options: &[],
-    }
-}
 
 /// A filesystem that is to be made and mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -344,6 +99,30 @@ pub(super) fn volume(e: &Experiment) -> Result<Option<Volume>, Error> {
     Ok(Some(volume))
 }
 
+/// Refuses a release that came before the filesystem of an experiment, or has it no more:
+/// it need not be built to know. Who brings a tree knows what is in it.
+///
+/// # Errors
+/// When it came or went, and a release that has it.
+pub(super) fn check_release(e: &Experiment) -> Result<(), Error> {
+    let kernel = e.kernel.named();
+    let name = &e.filesystem.name;
+    let row = RELEASES.iter().find(|row| row.name == name);
+    let Some(row) = row.filter(|_| e.kernel_source.is_empty()) else {
+        return Ok(());
+    };
+    let when = if !kernel.is_from(row.since) {
+        format!("it came with {}", row.since)
+    } else if kernel.is_from(row.until) {
+        format!("it went with {}", row.until)
+    } else {
+        return Ok(());
+    };
+    let (kernel, has) = (e.kernel, row.such_as);
+    let what = format!("kernel {kernel} has no {name}: {when}; {has} has it");
+    Err(Error::new(what).about("filesystem"))
+}
+
 impl Volume {
     /// The command that makes it on a device.
     pub(super) fn make_command(&self, on: &str) -> String {
@@ -353,11 +132,13 @@ impl Volume {
 
     /// The command that mounts it.
     pub(super) fn mount_command(&self, on: &str, at: &str) -> String {
-        let options = match self.mount.join(",") {
-            none if none.is_empty() => none,
-            words => format!("-o {words} "),
-        };
-        format!("mount -t {} {options}{on} {at}", self.driver)
+        // Else the machine's mount asks the kernel to be silent about what is wrong.
+        let options: Vec<&str> = ["loud"]
+            .into_iter()
+            .chain(self.mount.iter().map(String::as_str))
+            .collect();
+        let options = options.join(",");
+        format!("mount -t {} -o {options} {on} {at}", self.driver)
     }
 
     /// Refuses a kernel that was built without it.
@@ -429,7 +210,7 @@ fn journal(blocks: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::volume;
+    use super::{check_release, volume};
     use blklab_experiment::{Experiment, OF_KERNELS, Workload};
 
     fn experiment(filesystem: &str) -> Experiment {
@@ -469,6 +250,30 @@ mod tests {
             let error = volume(&experiment(text)).expect_err("it is refused");
             assert!(error.to_string().contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_release_without_a_filesystem_is_refused_and_one_is_named_that_has_it() {
+        let said = |name: &str, kernel: &str| {
+            let mut e = experiment(name);
+            e.kernel = kernel.parse().expect(kernel);
+            check_release(&e).err().map(|err| err.to_string())
+        };
+        for (name, kernel, expected) in [
+            ("reiserfs", "7.3", "it went with 6.13; 6.12 has it"),
+            ("bcachefs", "6.1", "it came with 6.7; 6.12 has it"),
+            ("bcachefs", "7.4", "it went with 6.18; 6.12 has it"),
+            ("ntfs3", "5.10", "it came with 5.15; 6.12 has it"),
+        ] {
+            let error = said(name, kernel).expect(name);
+            let expected = format!("kernel {kernel} has no {name}: {expected}");
+            assert!(error.contains(&expected), "{error}");
+            assert_eq!(said(name, "6.12"), None, "{name}");
+        }
+        assert_eq!(said("vfat", "5.10"), None);
+        let mut e = experiment("bcachefs");
+        e.kernel_source = "/home/linux".to_owned();
+        assert!(check_release(&e).is_ok(), "a tree may have it");
     }
 
     #[test]
