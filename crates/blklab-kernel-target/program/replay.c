@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs the processes of a trace again, each as a process of its own, past the
- * page cache: in open loop every bio at its time, in closed loop when there is
- * room for it among those that its process has under way, and after a pause.
+ * Runs processes that submit bios, each as a process of its own, past the page
+ * cache. A bio goes at its time; or when there is room for it among those that
+ * its process has under way, and after a pause; or in bursts: as many as the
+ * process may have under way, and a pause after each wait.
  *
- *	replay TRACE DEVICE
+ *	replay PROCESSES DEVICE
  *
- * blklab writes TRACE (src/kernel/replayed/trace.rs): a head, the processes,
- * and the bios of each. What became of them goes to standard output, a line
+ * blklab writes PROCESSES (src/kernel/replayed/file.rs): a head, the
+ * processes, and the bios of each. What became of them goes to standard output, a line
  * for each process: its pid, the first error, discards that the device did
  * not take.
  */
@@ -29,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAGIC 0x31636172746b6c62ull
+#define MAGIC 0x31636f72706b6c62ull
 #define SECTOR 512ull
 #define SECOND 1000000000ull
 /* Bios that go to the kernel in one call. */
@@ -39,18 +40,38 @@
 struct head {
 	uint64_t magic;
 	uint32_t nr_processes;
-	/* In closed loop times are pauses, but for that of the first bio. */
-	uint32_t closed;
+	uint32_t unused;
 };
+
+enum kind {
+	/* Every bio at its time. */
+	KIND_TIMED,
+	/* When there is room for it; but for the first, times are pauses. */
+	KIND_ROOM,
+	/* The same, and pauses count from where the process last went on. */
+	KIND_PACED,
+	/* In bursts; times are pauses after a wait. */
+	KIND_BURSTS,
+};
+
+#define GROUP_BYTES 256
 
 struct process {
 	uint64_t nr_bios;
+	/* Of bursts: when it starts, and the pause between two bios of one. */
+	uint64_t start_ns;
+	uint64_t gap_ns;
+	uint32_t kind;
 	uint32_t ioprio;
-	/* Most bios under way. */
+	/* Most bios that the kernel is asked to have under way. */
 	uint32_t depth;
-	/* Pauses count from where the process last went on. */
-	uint32_t paced;
+	/* Of bursts: it submits while fewer are under way, and waits until
+	 * fewer than the second number are. */
+	uint32_t burst;
+	uint32_t room;
 	uint32_t unused;
+	/* The file that takes processes into its control group; empty: none. */
+	char group[GROUP_BYTES];
 };
 
 enum op { OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH };
@@ -247,15 +268,25 @@ static void submit(struct task *task, const struct bio *bio)
 		discard(task, bio);
 }
 
-/* Waits until there is room for a bio of a process in closed loop. */
-static void await_room(struct task *task, const struct bio *bio)
+/* Waits until fewer bios than so many are under way; 0: for none. */
+static void await_room(struct task *task, uint32_t room)
 {
-	if (!bio->room || task->awaited < bio->room)
+	if (!room || task->awaited < room)
 		return;
 	hand_over(task);
 	reap(task, 0);
-	while (task->awaited >= bio->room)
+	while (task->awaited >= room)
 		reap(task, 1);
+}
+
+static void join(struct task *task, const char *group)
+{
+	int fd = open(group, O_WRONLY);
+
+	/* Who writes 0 means itself. */
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		failed(task, errno);
+	close(fd);
 }
 
 static void prepare(struct task *task, const struct process *process,
@@ -276,32 +307,85 @@ static void prepare(struct task *task, const struct process *process,
 		_exit(1);
 	}
 	memset(task->buffer, 0, bytes);
+	if (process->group[0])
+		join(task, process->group);
 	prctl(PR_SET_TIMERSLACK, 1L, 0L, 0L, 0L);
 	if (process->ioprio && syscall(SYS_ioprio_set, 1, 0, process->ioprio) < 0)
 		failed(task, errno);
 }
 
-static void run(struct task *task, const struct process *process,
-		const struct bio *bios, int closed, uint64_t start)
+static void run_timed(struct task *task, const struct process *process,
+		      const struct bio *bios, uint64_t start)
 {
+	uint64_t i;
+
+	for (i = 0; i < process->nr_bios; i++) {
+		sleep_until(start + bios[i].time_ns);
+		submit(task, &bios[i]);
+	}
+}
+
+static void run_with_room(struct task *task, const struct process *process,
+			  const struct bio *bios, uint64_t start)
+{
+	int paced = process->kind == KIND_PACED;
 	uint64_t woke_at = 0, i;
 
 	for (i = 0; i < process->nr_bios; i++) {
 		const struct bio *bio = &bios[i];
 		int woke = bio->marks & MARK_WOKE;
 
-		if (i == 0 || !closed) {
+		if (i == 0) {
 			sleep_until(start + bio->time_ns);
 		} else {
-			await_room(task, bio);
-			if (process->paced && woke)
+			await_room(task, bio->room);
+			if (paced && woke)
 				sleep_until(woke_at + bio->time_ns);
 			else if (bio->time_ns)
 				pause_for(bio->time_ns);
 		}
-		if (closed && process->paced && (woke || i == 0))
+		if (paced && (woke || i == 0))
 			woke_at = now();
 		submit(task, bio);
+	}
+}
+
+static void run_bursts(struct task *task, const struct process *process,
+		       const struct bio *bios, uint64_t start)
+{
+	uint64_t i = 0, first;
+
+	sleep_until(start + process->start_ns);
+	while (i < process->nr_bios) {
+		for (first = i; i < process->nr_bios; i++) {
+			reap(task, 0);
+			if (task->awaited >= process->burst)
+				break;
+			if (i > first && process->gap_ns)
+				pause_for(process->gap_ns);
+			submit(task, &bios[i]);
+		}
+		hand_over(task);
+		if (i == process->nr_bios)
+			break;
+		await_room(task, process->room);
+		if (bios[i].time_ns)
+			pause_for(bios[i].time_ns);
+	}
+}
+
+static void run(struct task *task, const struct process *process,
+		const struct bio *bios, uint64_t start)
+{
+	switch (process->kind) {
+	case KIND_TIMED:
+		run_timed(task, process, bios, start);
+		break;
+	case KIND_BURSTS:
+		run_bursts(task, process, bios, start);
+		break;
+	default:
+		run_with_room(task, process, bios, start);
 	}
 	hand_over(task);
 	while (task->under_way)
@@ -339,7 +423,7 @@ int main(int argc, char **argv)
 	uint32_t i;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: replay TRACE DEVICE\n");
+		fprintf(stderr, "usage: replay PROCESSES DEVICE\n");
 		return 2;
 	}
 	head = contents(argv[1], &bytes);
@@ -362,7 +446,7 @@ int main(int argc, char **argv)
 
 			task.outcome = &outcomes[i];
 			prepare(&task, process, bios, argv[2]);
-			run(&task, process, bios, head->closed, start);
+			run(&task, process, bios, start);
 			_exit(0);
 		}
 		outcomes[i].pid = pid;

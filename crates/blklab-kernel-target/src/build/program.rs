@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our own program for a machine, which runs recorded processes again: compiled once, and
+//! Our own program for a machine, which runs processes: compiled once, and
 //! kept beside the kernels.
 
 use super::cache::Cache;
@@ -32,7 +32,7 @@ pub(crate) fn check_replay() -> Result<(), Error> {
     if place(&Cache::of_user()?).exists() {
         return Ok(());
     }
-    tools::check_to_compile("to run a trace again")
+    tools::check_to_compile("to run processes")
 }
 
 /// The program, compiled unless it is there.
@@ -83,7 +83,7 @@ mod tests {
         let ran = Command::new(&program).output().expect("it runs");
         assert_eq!(ran.status.code(), Some(2));
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert_eq!(said, "usage: replay TRACE DEVICE\n");
+        assert_eq!(said, "usage: replay PROCESSES DEVICE\n");
         let made = program
             .metadata()
             .and_then(|m| m.modified())

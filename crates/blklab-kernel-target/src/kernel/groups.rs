@@ -61,6 +61,11 @@ pub(super) fn argument(e: &Experiment) -> Option<String> {
     tells_more.then(|| "blk_cgroup.blkcg_debug_stats=1".to_owned())
 }
 
+/// The file that takes processes into one of the groups.
+pub(super) fn members_file(groups: &[Cgroup], name: &str) -> String {
+    format!("{}/{name}/cgroup.procs", root(version(groups)))
+}
+
 /// Mounts the hierarchy and makes the groups. The disk has its scheduler.
 pub(super) fn make(s: &mut String, disk: &str, groups: &[Cgroup]) {
     if groups.is_empty() {

@@ -314,7 +314,7 @@ impl Kernel {
         let mut arguments = loads.arguments;
         let mut disks = Vec::new();
         if self.kind.engine == Engine::Uml {
-            arguments.extend(script::arguments(e, plan.facts(), task.is_recorded()));
+            arguments.extend(script::arguments(e, plan.facts(), task.has_processes()));
             disks = stack.modelled(&self.catalogue)?;
         }
         arguments.extend(groups::argument(e));

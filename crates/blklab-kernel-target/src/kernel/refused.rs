@@ -39,7 +39,10 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
     let not_yet = |what: &str, key: &str| Refusal(kind).not_yet(what, key);
     match &e.workload {
         Workload::Fio { .. } => {}
-        Workload::Processes(processes) => replayed::check(processes)?,
+        Workload::Processes(processes) => {
+            replayed::check(processes, &e.cgroups)?;
+            check_replay()?;
+        }
         Workload::Scenario(s) => {
             if let Err(why) = s.job_text_without_programs() {
                 let (name, target) = (s.spec().name, kind.name);

@@ -29,7 +29,7 @@ const TEXT_MAX: u64 = 256 << 20;
 struct Found {
     /// fio's results.
     json: Option<String>,
-    /// What our program says of recorded processes.
+    /// What our program says of processes.
     replayed: Option<String>,
     /// What the script printed.
     log: String,
@@ -123,36 +123,32 @@ pub(super) fn read(
         return Err(failed(&format!("blktrace left no trace: {}", last_words())));
     }
     let mut notes = Vec::new();
-    let recorded = match &task.who {
-        Who::Recorded(all) => {
+    let ends = match &task.who {
+        Who::Processes(all) => {
             let ends = replayed::ends(found.replayed.as_deref().unwrap_or_default(), all.len());
             let ends = ends.ok_or_else(|| {
                 failed(&format!(
-                    "the trace was not run to its end: {}",
+                    "the processes were not run to their end: {}",
                     last_words()
                 ))
             })?;
             notes.extend(replayed::check_ends(all, &ends)?);
             ends
         }
-        _ => Vec::new(),
+        Who::Jobs(_) => Vec::new(),
     };
     let used = census.of_jobs(found.fio, task.who.nr_jobs());
     let mut told = Told {
         to: &mut *sinks.trace,
         begun,
         called: match (&used, &task.who) {
-            (_, Who::Recorded(all)) => {
-                let pids: Vec<Pid> = recorded.iter().map(|end| end.pid).collect();
+            (_, Who::Processes(all)) => {
+                let pids: Vec<Pid> = ends.iter().map(|end| end.pid).collect();
                 Called::by_number(&pids, all, &census)
             }
             (None, _) => Called::default(),
             (Some(used), Who::Jobs(jobs)) => {
                 Called::by_name(used, jobs.iter().map(|job| job.name.as_str()))
-            }
-            (Some(used), Who::Processes(all)) => {
-                let pids: Vec<Pid> = used.iter().map(|(pid, _)| *pid).collect();
-                Called::by_number(&pids, all, &census)
             }
         },
         end: Time::ZERO,
@@ -171,18 +167,7 @@ pub(super) fn read(
             task.logs.hand_out(found.logs, &mut all);
             all
         }
-        Who::Processes(all) => {
-            check_all_went_well(all, &entries(&found, task)?)?;
-            if used.is_none() {
-                notes.push(
-                    "which process is which is not known: not all of them used the disk; all are \
-                     called fio"
-                        .to_owned(),
-                );
-            }
-            Vec::new()
-        }
-        Who::Recorded(_) => Vec::new(),
+        Who::Processes(_) => Vec::new(),
     };
     let lost = |l: &&str| l.contains("dropped") && !l.contains("dropped 0)");
     if let Some(line) = found.blktrace.lines().find(lost) {
@@ -223,20 +208,6 @@ fn entries(found: &Found, task: &Task) -> Result<Vec<Entry>, Error> {
         )));
     }
     Ok(entries)
-}
-
-/// Refuses results of processes whose I/O has failed: nobody would see it.
-fn check_all_went_well(processes: &[(Pid, String)], entries: &[Entry]) -> Result<(), Error> {
-    let mut all = processes.iter().zip(entries);
-    match all.find(|(_, entry)| entry.info.error != 0) {
-        None => Ok(()),
-        Some(((pid, name), entry)) => {
-            let error = std::io::Error::from_raw_os_error(entry.info.error);
-            Err(failed(&format!(
-                "process {name} ({pid}) has failed: {error}"
-            )))
-        }
-    }
 }
 
 /// The results of jobs, with their processes if it is known which they were.

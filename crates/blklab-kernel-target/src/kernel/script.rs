@@ -120,9 +120,9 @@ fn beside_readings(price: Span) -> Span {
 /// The prices of what a program itself does for an I/O.
 const OF_PROGRAMS: &[&str] = &["bio", "direct_page"];
 
-/// What the kernel's command line says of an experiment. Recorded processes have the time
-/// of programs in their pauses.
-pub(super) fn arguments(e: &Experiment, facts: &Facts, is_recorded: bool) -> Vec<String> {
+/// What the kernel's command line says of an experiment. Processes have the time of
+/// programs in their pauses.
+pub(super) fn arguments(e: &Experiment, facts: &Facts, has_processes: bool) -> Vec<String> {
     let depth = facts.queue_depth().unwrap_or(1).min(DEPTH_MAX);
     let mut arguments = vec![
         format!("virtio_blk.queue_depth={depth}"),
@@ -130,7 +130,7 @@ pub(super) fn arguments(e: &Experiment, facts: &Facts, is_recorded: bool) -> Vec
         "processor_cost.clock=0".to_owned(),
     ];
     for price in PRICES {
-        if is_recorded && OF_PROGRAMS.contains(&price.parameter) {
+        if has_processes && OF_PROGRAMS.contains(&price.parameter) {
             continue;
         }
         let ns = (price.of)(e, facts).ns();
@@ -268,7 +268,7 @@ pub(super) fn script(
         }
         let _ = writeln!(s, "put {file} '{text}'");
     }
-    if task.is_recorded() {
+    if task.has_processes() {
         // Room for all that its processes have under way.
         let _ = writeln!(s, "put /proc/sys/fs/aio-max-nr {AIO_MAX}");
     }

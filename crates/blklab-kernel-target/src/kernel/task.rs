@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a machine does: fio the jobs of a plan, or its processes as logs, and a program of
-//! ours those of a trace.
+//! What a machine does: fio the jobs of a plan, and a program of ours its processes.
 
 use super::filesystem::Volume;
 use super::job_logs::{self, Logs};
@@ -11,7 +10,7 @@ use super::{job_text, prepare, replayed};
 use crate::build::{Cache, REPLAY, replay as replay_program};
 use blklab_experiment::Experiment;
 use blklab_fio::job::Job;
-use blklab_target::{JobText, Plan, Replay};
+use blklab_target::{JobText, Plan};
 use blklab_types::{Error, Pid};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -19,8 +18,8 @@ use std::sync::atomic::AtomicBool;
 /// The jobs as fio runs them.
 pub(super) const JOBS: &str = "job.fio";
 
-/// A trace as a program of ours runs it, and what it prints.
-const TRACE: &str = "replayed-trace";
+/// Processes as a program of ours runs them, and what it prints.
+const PROCESSES: &str = "replayed-processes";
 pub(super) const REPLAY_DONE: &str = "replay.done";
 
 /// What is to be done.
@@ -44,7 +43,7 @@ enum Load {
     /// Our program.
     Replay {
         /// The file that it reads.
-        trace: Vec<u8>,
+        processes: Vec<u8>,
         /// Where it is on this machine.
         program: PathBuf,
     },
@@ -54,10 +53,8 @@ enum Load {
 pub(super) enum Who {
     /// That of jobs.
     Jobs(Vec<Job>),
-    /// That of explicit processes, whose pids and names these are.
+    /// That of processes, whose pids and names these are.
     Processes(Vec<(Pid, String)>),
-    /// That of recorded processes, which a program of ours runs.
-    Recorded(Vec<(Pid, String)>),
 }
 
 impl Who {
@@ -65,7 +62,7 @@ impl Who {
     pub(super) fn nr_jobs(&self) -> usize {
         match self {
             Who::Jobs(jobs) => jobs.len(),
-            Who::Processes(processes) | Who::Recorded(processes) => processes.len(),
+            Who::Processes(processes) => processes.len(),
         }
     }
 }
@@ -84,30 +81,15 @@ impl Task {
         if let Some(text) = plan.jobs() {
             return Task::of_jobs(text, e, stack);
         }
-        if let Some(replay) = plan.replay() {
-            return Task::of_trace(replay, stop);
-        }
-        let replayed = replayed::replayed(e, &stack.top_path())?;
-        Ok(Task {
-            place: Place::Parts(Parts::default()),
-            logs: replayed.logs,
-            who: Who::Processes(replayed.processes),
-            notes: replayed.notes,
-            is_verified: false,
-            load: Load::Fio(replayed.job),
-        })
-    }
-
-    fn of_trace(replay: &Replay, stop: &AtomicBool) -> Result<Task, Error> {
-        let recorded = replayed::recorded(replay)?;
+        let replayed = replayed::replayed(plan, e)?;
         Ok(Task {
             place: Place::Parts(Parts::default()),
             logs: Logs::default(),
-            who: Who::Recorded(recorded.processes),
-            notes: recorded.notes,
+            who: Who::Processes(replayed.processes),
+            notes: replayed.notes,
             is_verified: false,
             load: Load::Replay {
-                trace: recorded.file,
+                processes: replayed.file,
                 program: replay_program(&Cache::of_user()?, stop)?,
             },
         })
@@ -134,8 +116,8 @@ impl Task {
         }
     }
 
-    /// Whether it is a trace, in whose pauses the processor time is that programs take.
-    pub(super) fn is_recorded(&self) -> bool {
+    /// Whether it is processes, in whose pauses the processor time is that programs take.
+    pub(super) fn has_processes(&self) -> bool {
         matches!(self.load, Load::Replay { .. })
     }
 
@@ -145,7 +127,7 @@ impl Task {
             Load::Fio(_) => {
                 format!("fio --output-format=json+ --output=/work/fio.json /work/{JOBS}")
             }
-            Load::Replay { .. } => format!("{REPLAY} /work/{TRACE} {on} > /work/{REPLAY_DONE}"),
+            Load::Replay { .. } => format!("{REPLAY} /work/{PROCESSES} {on} > /work/{REPLAY_DONE}"),
         }
     }
 
@@ -161,7 +143,9 @@ impl Task {
     pub(super) fn files(&self) -> Vec<(String, Vec<u8>)> {
         let job = match &self.load {
             Load::Fio(job) => job,
-            Load::Replay { trace, .. } => return vec![(TRACE.to_owned(), trace.clone())],
+            Load::Replay { processes, .. } => {
+                return vec![(PROCESSES.to_owned(), processes.clone())];
+            }
         };
         let any_contents = self.place.takes_any_contents();
         let run = job_text::to_run(job, any_contents, &self.logs);

@@ -152,6 +152,11 @@ io = { pattern = "sequential", rw = "read", start = 4096, nsect = 8, count = 20 
 name = "timed"
 pid = 4200
 io = { pattern = "script", ops = [[1000000, "read", [], 0, 8], [9000000, "write", ["sync"], 64, 16]] }
+[[processes]]
+name = "mixed"
+pid = 4300
+start_ns = 40000000
+io = { pattern = "mixed", ops = [["read", [], 8192, 8], ["write", ["fua"], 16384, 8, 5000500], ["read", [], 0, 8, 1]] }
 "#;
 
 fn of_text(text: &str) -> Experiment {
@@ -183,7 +188,16 @@ fn explicit_processes_submit_what_they_say_when_they_say_it() {
         "{times:?}"
     );
     let start = bios_of(4100).next().expect("a bio").0;
-    assert!(start.abs_diff(times[0] + 2_000_000) < 30_000_000, "{start}");
+    assert!(start.abs_diff(times[0] + 2_000_000) < 200_000, "{start}");
+    let mixed: Vec<(u64, u64)> = bios_of(4300).map(|bio| (bio.2, bio.0)).collect();
+    let [(8192, first), (16384, second), (0, _)] = mixed[..] else {
+        panic!("{mixed:?}");
+    };
+    // The read, and the pause that this bio has of its own.
+    assert!(
+        (5_000_500..5_300_000).contains(&(second - first)),
+        "{mixed:?}"
+    );
 }
 
 #[test]
@@ -211,9 +225,10 @@ fn reader(reads: u64, pause_us: u64) -> String {
     for i in 0..reads {
         let at_us = i * (100 + pause_us);
         let sector = i * 64;
-        for (us, action, pid) in [(at_us, 'Q', 77), (at_us + 100, 'C', 0)] {
+        let (queued, done) = ((at_us, 'Q', 77, "reader"), (at_us + 100, 'C', 0, "0"));
+        for (us, action, pid, who) in [queued, done] {
             let (s, ns) = (us / 1_000_000, us % 1_000_000 * 1000);
-            text += &format!("8,0 0 1 {s}.{ns:09} {pid} {action} R {sector} + 8 [reader]\n");
+            text += &format!("8,0 0 1 {s}.{ns:09} {pid} {action} R {sector} + 8 [{who}]\n");
         }
     }
     text

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Explicit processes of an experiment: those that fio can be, and why it cannot be the
-//! others.
+//! Explicit processes of an experiment: those that our program can be, and why it cannot be
+//! the others.
 
-use super::{DEPTH_MAX, Script, Step};
-use blklab_types::{BioFlags, Error, shown};
-use blklab_workload::{Cursor, Io, Process, Refill, UnplugWhen};
+use super::DEPTH_MAX;
+use super::file::{Bursts, GROUP_BYTES, Kind, Step, Submitter};
+use crate::kernel::groups;
+use blklab_experiment::{Cgroup, Experiment};
+use blklab_types::{BioFlags, Error, no_such, shown};
+use blklab_workload::{Cursor, Io, NextBio, Process, Refill, UnplugWhen};
 
 /// Marks that no program gives its bios.
 const MARKS: &[(BioFlags, &str)] = &[
@@ -14,116 +17,115 @@ const MARKS: &[(BioFlags, &str)] = &[
     (BioFlags::UNPLUG, "unplug"),
 ];
 
-/// Refuses what fio cannot be told.
+/// Refuses what no program can be told.
 ///
 /// # Errors
 /// The first thing that it cannot.
-pub(in crate::kernel) fn check(processes: &[Process]) -> Result<(), Error> {
+pub(in crate::kernel) fn check(processes: &[Process], groups: &[Cgroup]) -> Result<(), Error> {
     for p in processes {
+        let (who, about) = (shown(&p.name), format!("processes.\"{}\"", p.name));
         if let Some((key, why)) = cannot(p) {
-            let name = shown(&p.name);
-            let what = format!("process '{name}': {key}: {why}");
-            let about = format!("processes.\"{}\"", p.name);
+            let what = format!("process '{who}': {key}: {why}");
             return Err(Error::not_modelled(what).about(about));
+        }
+        let is_there = |name: &str| groups.iter().any(|g| g.name == name.trim_matches('/'));
+        if let Some(name) = p.cgroup.as_deref().filter(|name| !is_there(name)) {
+            let names: Vec<&str> = groups.iter().map(|g| g.name.as_str()).collect();
+            let what = format!("process '{who}': {}", no_such("cgroup", name, &names));
+            return Err(Error::new(what).about(format!("{about}.cgroup")));
         }
     }
     Ok(())
 }
 
-/// What of a process fio cannot do, and why.
+/// What of a process no program can do, and why.
 fn cannot(p: &Process) -> Option<(&'static str, String)> {
-    let has_timetable = matches!(p.io, Io::Script { .. });
-    if p.gap_ns > 0 {
-        let why = "fio, which runs it on the target kernel, takes the time that it takes";
-        return Some(("gap_ns", why.to_owned()));
-    }
     if p.unplug == UnplugWhen::Never {
         let why = "a process of the target kernel unplugs before it waits";
         return Some(("unplug", why.to_owned()));
     }
     if p.depth > DEPTH_MAX {
-        let why = format!("fio has {DEPTH_MAX} I/Os under way on the target kernel at most");
+        let why = format!("{DEPTH_MAX} bios are under way on the target kernel at most");
         return Some(("depth", why));
     }
-    if !has_timetable && p.think_ns > 0 {
-        if !p.think_ns.is_multiple_of(1000) {
-            let why = "fio on the target kernel pauses for whole microseconds";
-            return Some(("think_ns", why.to_owned()));
-        }
-        if p.depth > 1 && p.refill == Refill::One {
-            let why = "fio on the target kernel waits for all I/Os before a pause; refill = \"all\" \
-                       does, too";
-            return Some(("think_ns", why.to_owned()));
-        }
+    if p.cgroup
+        .as_ref()
+        .is_some_and(|name| name.len() > GROUP_BYTES / 2)
+    {
+        let why = format!(
+            "{} bytes are the longest name on the target kernel",
+            GROUP_BYTES / 2
+        );
+        return Some(("cgroup", why));
     }
-    let mut cursor = Cursor::default();
-    while let Some(bio) = cursor.peek(&p.io) {
-        cursor.advance();
-        if bio.think_ns.is_some_and(|ns| ns != p.think_ns) {
-            let why = "fio on the target kernel has the same pause before each I/O";
-            return Some(("think_ns of one I/O", why.to_owned()));
-        }
-        if let Some((_, name)) = MARKS.iter().find(|(mark, _)| bio.flags.any(*mark)) {
-            let why = format!("no program of the target kernel marks its I/Os as {name}");
-            return Some(("flags", why));
-        }
-        if !matches!(p.io, Io::Mixed { .. } | Io::Script { .. }) {
-            // All of them are alike.
-            break;
-        }
-    }
-    None
+    each_bio(p).find_map(|bio| {
+        let (_, name) = MARKS.iter().find(|(mark, _)| bio.flags.any(*mark))?;
+        let why = format!("no program of the target kernel marks its I/Os as {name}");
+        Some(("flags", why))
+    })
 }
 
-/// What fio does for processes that [`check`] has seen.
-pub(super) fn scripts(processes: &[Process]) -> Vec<Script> {
-    processes.iter().map(script).collect()
+pub(super) fn each_bio(p: &Process) -> impl Iterator<Item = NextBio> + '_ {
+    let mut cursor = Cursor::default();
+    std::iter::from_fn(move || {
+        let bio = cursor.peek(&p.io)?;
+        cursor.advance();
+        Some(bio)
+    })
 }
 
-fn script(p: &Process) -> Script {
-    let mut ios = Vec::new();
-    let mut cursor = Cursor::default();
-    let mut has_timetable = false;
-    while let Some(bio) = cursor.peek(&p.io) {
-        cursor.advance();
-        has_timetable |= bio.at.is_some();
-        let at_ns = bio.at.map_or(p.start_ns, |at| at.0.max(p.start_ns));
-        ios.push(Step {
-            at_us: at_ns / 1000,
-            op: bio.op,
-            flags: bio.flags,
+/// The processes, as our program is told of them.
+pub(super) fn submitters(processes: &[Process], e: &Experiment) -> Vec<Submitter> {
+    processes.iter().map(|p| submitter(p, e)).collect()
+}
+
+fn submitter(p: &Process, e: &Experiment) -> Submitter {
+    let has_timetable = matches!(p.io, Io::Script { .. });
+    let kind = if has_timetable {
+        Kind::Timed
+    } else {
+        Kind::Bursts(Bursts {
+            start_ns: p.start_ns,
+            gap_ns: p.gap_ns,
+            burst: p.depth.max(1),
+            room: match p.refill {
+                Refill::One => p.depth.max(1),
+                Refill::All => 1,
+            },
+        })
+    };
+    let mut out = Submitter::new(p.pid, p.name.clone(), kind);
+    out.prio = p.ioprio();
+    out.depth = if has_timetable {
+        DEPTH_MAX
+    } else {
+        p.depth.max(1)
+    };
+    if let Some(name) = &p.cgroup {
+        out.group = groups::members_file(&e.cgroups, name.trim_matches('/'));
+    }
+    for bio in each_bio(p) {
+        let think_ns = bio.think_ns.unwrap_or(p.think_ns);
+        out.push(&Step {
+            time_ns: bio.at.map_or(think_ns, |at| at.0.max(p.start_ns)),
             sector: bio.sector,
             nr_sectors: bio.nr_sectors,
+            room: 0,
+            op: bio.op,
+            flags: bio.flags,
+            is_held: !has_timetable && p.unplug == UnplugWhen::OnWait,
+            is_awaited: true,
+            woke: false,
         });
     }
-    let of_timetable = u32::try_from(ios.len()).unwrap_or(DEPTH_MAX);
-    let depth = if has_timetable {
-        // It never waits for its own.
-        of_timetable.clamp(1, DEPTH_MAX)
-    } else {
-        p.depth
-    };
-    Script {
-        pid: p.pid,
-        name: p.name.clone(),
-        prio: p.ioprio(),
-        group: p.cgroup.clone().unwrap_or_default(),
-        depth,
-        batch: match p.unplug {
-            UnplugWhen::Each => 1,
-            _ if has_timetable => 1,
-            _ => depth,
-        },
-        refills_all: !has_timetable && p.refill == Refill::All && depth > 1,
-        think_us: if has_timetable { 0 } else { p.think_ns / 1000 },
-        ios,
-    }
+    out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{check, scripts};
-    use blklab_types::Op;
+    use super::{check, submitters};
+    use crate::kernel::replayed::file::{self, GROUP_BYTES};
+    use blklab_experiment::{Experiment, Workload};
     use blklab_workload::{Flag, Io, MixedOp, Process, Refill, Rw, ScriptOp, UnplugWhen};
 
     fn process() -> Process {
@@ -149,20 +151,44 @@ mod tests {
         }
     }
 
+    /// A process as words of the file, and its bios.
+    fn told(p: Process) -> (Vec<u32>, Vec<[u32; 8]>) {
+        check(std::slice::from_ref(&p), &[]).expect("it can be had");
+        let e = Experiment::new("e", Workload::Processes(Vec::new()));
+        let file = file::write(&submitters(&[p], &e));
+        let words = file.chunks(4);
+        let words = words.map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
+        let words: Vec<u32> = words.collect();
+        let bios = words[16 + GROUP_BYTES / 4..].chunks(8);
+        let bios = bios
+            .map(|bio| bio.try_into().expect("eight words"))
+            .collect();
+        (words[4..16].to_vec(), bios)
+    }
+
     #[test]
-    fn one_without_a_timetable_has_all_at_its_start_and_a_depth() {
-        let p = Process {
+    fn one_without_a_timetable_submits_in_bursts() {
+        let (p, bios) = told(Process {
             depth: 2,
-            think_ns: 5000,
+            think_ns: 5001,
+            gap_ns: 7,
             refill: Refill::All,
             ..process()
-        };
-        check(std::slice::from_ref(&p)).expect("fio can be it");
-        let script = scripts(&[p]).remove(0);
-        let ios: Vec<(u64, u64)> = script.ios.iter().map(|io| (io.at_us, io.sector)).collect();
-        assert_eq!(ios, [(2000, 8), (2000, 16), (2000, 24)]);
-        assert_eq!((script.depth, script.batch, script.think_us), (2, 2, 5));
-        assert!(script.refills_all);
+        });
+        // Bios, start, gap; kind, priority, depth; burst, room.
+        assert_eq!(p[..6], [3, 0, 2_000_000, 0, 7, 0]);
+        assert_eq!(p[6..], [3, 0, 2, 2, 1, 0]);
+        let starts: Vec<(u32, u32)> = bios.iter().map(|bio| (bio[0], bio[2])).collect();
+        assert_eq!(starts, [(5001, 8), (5001, 16), (5001, 24)]);
+        // Held, and it takes room.
+        assert!(bios.iter().all(|bio| bio[7] == 0b1100));
+        let (each, bios) = told(Process {
+            unplug: UnplugWhen::Each,
+            depth: 3,
+            ..process()
+        });
+        assert_eq!(each[9..11], [3, 3]);
+        assert!(bios.iter().all(|bio| bio[7] == 0b1000));
     }
 
     #[test]
@@ -174,31 +200,36 @@ mod tests {
             sector: 0,
             nsect: 1,
         };
-        let p = Process {
+        let (p, bios) = told(Process {
             io: Io::Script {
                 ops: vec![op(0, Rw::Read), op(7_000_999, Rw::Write)],
             },
             ..process()
-        };
-        let script = scripts(&[p]).remove(0);
-        assert_eq!((script.depth, script.batch), (2, 1));
-        assert_eq!((script.ios[0].at_us, script.ios[1].at_us), (2000, 7000));
-        assert_eq!(script.ios[1].op, Op::Write);
+        });
+        assert_eq!(p[6], 0);
+        assert_eq!((bios[0][0], bios[1][0]), (2_000_000, 7_000_999));
+        assert_eq!((bios[0][6], bios[1][6]), (0, 1));
     }
 
     #[test]
-    fn what_fio_cannot_do_is_refused_by_name() {
+    fn a_pause_of_one_bio_replaces_that_of_its_process() {
+        let op = |think| MixedOp(Rw::Read, Vec::new(), 0, 8, think);
+        let (_, bios) = told(Process {
+            think_ns: 100,
+            io: Io::Mixed {
+                ops: vec![op(None), op(Some(9))],
+            },
+            ..process()
+        });
+        assert_eq!((bios[0][0], bios[1][0]), (100, 9));
+    }
+
+    #[test]
+    fn what_no_program_can_do_is_refused_by_name() {
         let refused = |p: Process, said: &str| {
-            let error = check(&[p]).expect_err(said).to_string();
+            let error = check(&[p], &[]).expect_err(said).to_string();
             assert!(error.contains(said), "{said}: {error}");
         };
-        refused(
-            Process {
-                gap_ns: 1,
-                ..process()
-            },
-            "'reader': gap_ns",
-        );
         refused(
             Process {
                 unplug: UnplugWhen::Never,
@@ -208,18 +239,17 @@ mod tests {
         );
         refused(
             Process {
-                think_ns: 1500,
+                depth: 4097,
                 ..process()
             },
-            "whole microseconds",
+            "'reader': depth: 4096",
         );
         refused(
             Process {
-                think_ns: 1000,
-                depth: 2,
+                cgroup: Some("web".to_owned()),
                 ..process()
             },
-            "waits for all I/Os",
+            "process 'reader': ",
         );
         let ops = vec![MixedOp(Rw::Read, vec![Flag::Meta], 0, 8, None)];
         refused(
@@ -228,14 +258,6 @@ mod tests {
                 ..process()
             },
             "as meta",
-        );
-        let ops = vec![MixedOp(Rw::Read, Vec::new(), 0, 8, Some(9))];
-        refused(
-            Process {
-                io: Io::Mixed { ops },
-                ..process()
-            },
-            "the same pause",
         );
     }
 }

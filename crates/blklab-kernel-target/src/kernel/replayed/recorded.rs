@@ -1,81 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The processes of a recorded trace, as our own program in the machine runs them
-//! (`program/replay.c`): in open loop at their recorded times, in closed loop when what they
-//! waited for has ended.
-//!
-//! ```text
-//! head       magic, number of processes, closed loop
-//! processes  number of bios, priority, most under way, paced
-//! bios       time, sector, sectors, room, operation, marks
-//! ```
-//!
-//! Numbers are little-endian.
+//! The processes of a recorded trace: in open loop at their recorded times, in closed loop
+//! when what they waited for has ended.
 
-use super::{Counts, DEPTH_MAX, IOS_MAX, PROCESSES_MAX};
+use super::file::{Kind, Step, Submitter};
+use super::{DEPTH_MAX, LIMITS};
 use blklab_experiment::Timing;
-use blklab_infer::{Bio, Marks, Process, Waiting};
+use blklab_infer::{Marks, Process, Waiting};
 use blklab_target::Replay;
-use blklab_types::{BioFlags, Error, IoPrio, Op, Pid, PrioClass};
+use blklab_types::Error;
 
-/// What the file begins with: `blktrac1`.
-const MAGIC: u64 = u64::from_le_bytes(*b"blktrac1");
-/// A bio goes on to the medium.
-const FUA: u32 = 1;
-/// The device's cache is flushed before it.
-const FLUSH: u32 = 2;
-/// It is handed over with the next one.
-const HELD: u32 = 4;
-/// It takes room.
-const AWAITED: u32 = 8;
-/// Its process went on there.
-const WOKE: u32 = 16;
-
-/// What our program is given.
-#[derive(Debug, Default)]
-pub(in crate::kernel) struct Recorded {
-    /// The file that it reads.
-    pub(in crate::kernel) file: Vec<u8>,
-    /// Pid and name of each process, in the order in which it starts them.
-    pub(in crate::kernel) processes: Vec<(Pid, String)>,
-    /// What a reader of the result should know.
-    pub(in crate::kernel) notes: Vec<String>,
-}
-
-/// A trace as our program runs it.
+/// The processes of a trace.
 ///
 /// # Errors
-/// If it has more than fits, or what is not done here.
-pub(in crate::kernel) fn recorded(replay: &Replay) -> Result<Recorded, Error> {
+/// If it has what is not done here.
+pub(super) fn submitters(replay: &Replay) -> Result<Vec<Submitter>, Error> {
     check(replay)?;
     let all = &replay.recorded.processes;
-    let is_closed = replay.timing == Timing::Closed;
-    let mut out = Recorded::default();
-    put(&mut out.file, [MAGIC]);
-    let nr_processes = u32::try_from(all.len()).unwrap_or(u32::MAX);
-    put(&mut out.file, [nr_processes, u32::from(is_closed)]);
-    for p in all {
-        put(&mut out.file, [p.bios.len() as u64]);
-        let paced = u32::from(p.waiting == Waiting::Paced);
-        put(&mut out.file, [ioprio(p.prio), depth(p), paced, 0]);
+    Ok(all.iter().map(|p| submitter(replay, p)).collect())
+}
+
+fn submitter(replay: &Replay, p: &Process) -> Submitter {
+    let kind = match (replay.timing, p.waiting) {
+        (Timing::Open, _) => Kind::Timed,
+        (Timing::Closed, Waiting::Paced) => Kind::Paced,
+        (Timing::Closed, _) => Kind::Room,
+    };
+    let unnamed = || format!("pid{}", p.pid);
+    let name = p.name.clone().unwrap_or_else(unnamed);
+    let mut out = Submitter::new(p.pid, name, kind);
+    out.prio = p.prio;
+    // As many as there are, up to what is had.
+    out.depth = u32::try_from(p.bios.len()).map_or(DEPTH_MAX, |n| n.clamp(1, DEPTH_MAX));
+    let mut is_plugged = false;
+    for (i, b) in p.bios.iter().enumerate() {
+        is_plugged |= b.marks.has(Marks::PLUGGED);
+        is_plugged &= !b.marks.has(Marks::ENDS_PLUG);
+        let is_first = i == 0;
+        let time = if kind == Kind::Timed || is_first {
+            b.at
+        } else {
+            b.think
+        };
+        out.push(&Step {
+            time_ns: time.ns(),
+            sector: replay.sector(b),
+            nr_sectors: b.nr_sectors,
+            room: b.room,
+            op: b.op,
+            flags: b.flags,
+            is_held: is_plugged,
+            is_awaited: b.marks.has(Marks::AWAITED),
+            woke: b.marks.has(Marks::WOKE),
+        });
     }
-    let mut counts = Counts::default();
-    for p in all {
-        let mut is_plugged = false;
-        for (i, b) in p.bios.iter().enumerate() {
-            counts.add(b.op, b.flags);
-            is_plugged |= b.marks.has(Marks::PLUGGED);
-            is_plugged &= !b.marks.has(Marks::ENDS_PLUG);
-            let time = if is_closed && i > 0 { b.think } else { b.at };
-            put(&mut out.file, [time.ns(), replay.sector(b)]);
-            let (op, marks) = (operation(b.op), marks(b, is_plugged));
-            put(&mut out.file, [b.nr_sectors, b.room, op, marks]);
-        }
-        let unnamed = || format!("pid{}", p.pid);
-        out.processes
-            .push((p.pid, p.name.clone().unwrap_or_else(unnamed)));
-    }
-    out.notes = notes(&counts);
-    Ok(out)
+    out
 }
 
 /// Refuses what our program does not do.
@@ -98,117 +76,13 @@ fn check(replay: &Replay) -> Result<(), Error> {
             "recorded process {pid} in the group {group}: on a kernel all are in the root"
         ));
     }
-    let nr_bios = replay.recorded.nr_bios();
-    if nr_bios > IOS_MAX as u64 {
-        return refused(format!(
-            "{nr_bios} bios of a trace: {IOS_MAX} fit the memory of the machine"
-        ));
-    }
-    if all.len() > PROCESSES_MAX {
-        let n = all.len();
-        return refused(format!(
-            "{n} recorded processes: there are {PROCESSES_MAX} here at most"
-        ));
-    }
-    Ok(())
-}
-
-fn operation(op: Op) -> u32 {
-    match op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Discard => 2,
-        Op::Flush => 3,
-    }
-}
-
-/// Marks of a bio; it is held where its plug does not end behind it.
-fn marks(b: &Bio, is_held: bool) -> u32 {
-    let is_write = b.op == Op::Write;
-    let all = [
-        (
-            FUA,
-            is_write && b.flags.any(BioFlags::FUA | BioFlags::BARRIER),
-        ),
-        (
-            FLUSH,
-            is_write && b.flags.any(BioFlags::FLUSH | BioFlags::BARRIER),
-        ),
-        (HELD, is_held),
-        (AWAITED, b.marks.has(Marks::AWAITED)),
-        (WOKE, b.marks.has(Marks::WOKE)),
-    ];
-    let set = all.into_iter().filter(|(_, is_set)| *is_set);
-    set.map(|(mark, _)| mark).sum()
-}
-
-/// A priority as the kernel takes it; 0: none of its own.
-fn ioprio(prio: IoPrio) -> u32 {
-    const CLASS_SHIFT: u32 = 13;
-    let class = match prio.class {
-        PrioClass::RealTime => 1,
-        PrioClass::BestEffort => 2,
-        PrioClass::Idle => 3,
-        _ => return 0,
-    };
-    class << CLASS_SHIFT | u32::from(prio.level)
-}
-
-/// Bios that may be under way: as many as there are, up to what a context takes.
-fn depth(p: &Process) -> u32 {
-    u32::try_from(p.bios.len()).map_or(DEPTH_MAX, |n| n.clamp(1, DEPTH_MAX))
-}
-
-fn put<N: Number, const LEN: usize>(to: &mut Vec<u8>, numbers: [N; LEN]) {
-    numbers.into_iter().for_each(|n| n.append(to));
-}
-
-/// A number of the file.
-trait Number {
-    fn append(self, to: &mut Vec<u8>);
-}
-
-impl Number for u32 {
-    fn append(self, to: &mut Vec<u8>) {
-        to.extend(self.to_le_bytes());
-    }
-}
-
-impl Number for u64 {
-    fn append(self, to: &mut Vec<u8>) {
-        to.extend(self.to_le_bytes());
-    }
-}
-
-fn notes(counts: &Counts) -> Vec<String> {
-    let first = "recorded processes are run by a program of blklab's, past the page cache; \
-                 processor time between their bios is in their pauses";
-    let told = [
-        (
-            counts.background,
-            "writes are synchronous, as all that go past the page cache",
-        ),
-        (
-            counts.flushing,
-            "writes or empty bios with a flush: their process waits for it",
-        ),
-        (
-            counts.marked,
-            "bios have lost their marks of metadata or read-ahead",
-        ),
-        (
-            counts.discards,
-            "discards: their process waits for each of them",
-        ),
-    ];
-    let some = told.into_iter().filter(|(n, _)| *n > 0);
-    let some = some.map(|(n, what)| format!("{n} {what}"));
-    std::iter::once(first.to_owned()).chain(some).collect()
+    LIMITS.check(replay.recorded.nr_bios(), all.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AWAITED, HELD, WOKE, recorded};
+    use super::super::file;
+    use super::submitters;
     use blklab_experiment::Timing;
     use blklab_infer::Collector;
     use blklab_target::Replay;
@@ -221,14 +95,13 @@ mod tests {
     fn replay(timing: Timing) -> Replay {
         let mut collector = Collector::default();
         for i in 0..20_u64 {
-            let is_write = i == 19;
             let event = Event {
                 time: Time(i * 150_000),
                 action: Action::Queue,
                 pid: 7,
                 sector: i * 64,
                 bytes: 4096,
-                rwbs: if is_write {
+                rwbs: if i == 19 {
                     Rwbs::WRITE.with(Rwbs::FUA).with(Rwbs::SYNC)
                 } else {
                     Rwbs::READ
@@ -254,52 +127,38 @@ mod tests {
         replay
     }
 
-    fn number(file: &[u8], at: usize) -> u64 {
-        u64::from_le_bytes(file[at..at + 8].try_into().expect("eight bytes"))
+    /// The bios of the only process, as words.
+    fn bios(replay: &Replay) -> Vec<[u32; 8]> {
+        let file = file::write(&submitters(replay).expect("it can be run"));
+        let words = file.chunks(4);
+        let words = words.map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
+        let words: Vec<u32> = words.collect();
+        let first = 16 + file::GROUP_BYTES / 4;
+        let bios = words[first..].chunks(8);
+        bios.map(|bio| bio.try_into().expect("eight words"))
+            .collect()
     }
-
-    fn numbers(file: &[u8], at: usize) -> [u32; 4] {
-        [0, 1, 2, 3].map(|i| {
-            let at = at + i * 4;
-            u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"))
-        })
-    }
-
-    const PROCESS: usize = 16;
-    const BIOS: usize = PROCESS + 24;
 
     #[test]
     fn in_closed_loop_a_bio_has_room_and_a_pause() {
-        let out = recorded(&replay(Timing::Closed)).expect("it can be run");
-        assert_eq!(out.processes, [(7, "pid7".to_owned())]);
-        assert_eq!(&out.file[..8], b"blktrac1");
-        assert_eq!(numbers(&out.file, 8)[..2], [1, 1]);
-        assert_eq!(number(&out.file, PROCESS), 20);
-        assert_eq!(numbers(&out.file, PROCESS + 8), [0, 20, 0, 0]);
-        assert_eq!(out.file.len(), BIOS + 20 * 32);
-        let third = BIOS + 2 * 32;
-        assert_eq!(number(&out.file, third), 50_000);
-        assert_eq!(number(&out.file, third + 8), 128);
-        let [sectors, room, op, marks] = numbers(&out.file, third + 16);
-        assert_eq!((sectors, room, op), (8, 1, 0));
-        assert_eq!(marks & (AWAITED | WOKE | HELD), AWAITED | WOKE);
-        let last = BIOS + 19 * 32;
-        let [_, _, op, marks] = numbers(&out.file, last + 16);
-        assert_eq!((op, marks & super::FUA), (1, super::FUA));
+        let bios = bios(&replay(Timing::Closed));
+        assert_eq!(bios.len(), 20);
+        // Takes room, and the process went on there.
+        assert_eq!(bios[2], [50_000, 0, 128, 0, 8, 1, 0, 0b11000]);
+        assert_eq!(bios[19][6], 1);
+        assert_eq!(bios[19][7] & 1, 1, "it goes on to the medium");
     }
 
     #[test]
     fn in_open_loop_a_bio_has_its_time() {
-        let out = recorded(&replay(Timing::Open)).expect("it can be run");
-        assert_eq!(numbers(&out.file, 8)[..2], [1, 0]);
-        assert_eq!(number(&out.file, BIOS + 2 * 32), 300_000);
+        assert_eq!(bios(&replay(Timing::Open))[2][..2], [300_000, 0]);
     }
 
     #[test]
     fn what_begins_anew_is_refused() {
         let mut replay = replay(Timing::Closed);
         replay.for_recorded_time = true;
-        let error = recorded(&replay).expect_err("it is refused").to_string();
+        let error = submitters(&replay).expect_err("it is refused").to_string();
         assert!(error.contains("begin anew"), "{error}");
     }
 }
