@@ -318,6 +318,7 @@ impl Kernel {
             disks = stack.modelled(&self.catalogue)?;
         }
         arguments.extend(groups::argument(e));
+        arguments.extend(filesystem::argument(e).map(str::to_owned));
         let nr_cpus = self.nr_cpus(e);
         let machine = Machine {
             kernel: &kernel,

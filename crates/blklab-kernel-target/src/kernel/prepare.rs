@@ -47,7 +47,9 @@ pub(super) fn lay_out(s: &mut String) {
         s,
         "cd {MOUNTED_AT}\n\
          fio --create_only=1 --output=/work/layout.log /work/{LAYOUT} > /work/layout.err 2>&1 || {{\n\
-         cd /work; cat layout.err layout.log > step.log; echo 'laying files out' > unready; exit 1\n\
+         cd /work\n\
+         grep -h '^fio: ' layout.err layout.log > step.log || cat layout.err layout.log > step.log\n\
+         dmesg > {SAID}; echo 'laying files out' > unready; exit 1\n\
          }}\n\
          cd /work\n\
          rm -f {LAYOUT} layout.log layout.err step.log\n\

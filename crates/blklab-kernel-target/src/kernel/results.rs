@@ -21,6 +21,8 @@ use blklab_types::{Error, Pid, Time};
 use std::collections::BTreeMap;
 use std::io::Read;
 
+/// Lines of the kernel that are told of a step that failed: the last is often a general one.
+const KERNEL_LINES: usize = 3;
 /// Longest text that is read: of fio with many jobs and bins.
 const TEXT_MAX: u64 = 256 << 20;
 
@@ -107,8 +109,8 @@ pub(super) fn read(
         return Err(failed(&format!(
             "Linux {}: {step} failed{}{}",
             kernel.release,
-            last_line(": ", &found.step),
-            last_line("; the kernel says: ", &found.said)
+            last_lines(": ", &found.step, 1),
+            last_lines("; the kernel says: ", &found.said, KERNEL_LINES)
         )));
     }
     let last_words = || found.log.lines().last().unwrap_or_default().to_owned();
@@ -182,10 +184,16 @@ pub(super) fn read(
     })
 }
 
-/// The last line of a text that is not empty, behind some words; nothing if there is none.
-fn last_line(words: &str, text: &str) -> String {
-    let line = text.lines().rfind(|line| !line.trim().is_empty());
-    line.map_or(String::new(), |line| format!("{words}{}", line.trim()))
+/// The last lines of a text that are not empty, so many, behind some words; nothing if
+/// there is none.
+fn last_lines(words: &str, text: &str, most: usize) -> String {
+    let all = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let all: Vec<&str> = all.collect();
+    let last = &all[all.len().saturating_sub(most)..];
+    if last.is_empty() {
+        return String::new();
+    }
+    format!("{words}{}", last.join("; "))
 }
 
 /// fio's results of its jobs, in their order.
@@ -272,12 +280,13 @@ fn text(from: &mut dyn Read) -> Result<String, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{last_line, nanoseconds};
+    use super::{last_lines, nanoseconds};
 
     #[test]
-    fn a_reason_is_the_last_line_that_says_something() {
-        assert_eq!(last_line(": ", "a\n b \n\n"), ": b");
-        assert_eq!(last_line(": ", "\n"), "");
+    fn a_reason_is_the_last_lines_that_say_something() {
+        assert_eq!(last_lines(": ", "a\n b \n\n", 1), ": b");
+        assert_eq!(last_lines(": ", "a\nb\nc\n", 2), ": b; c");
+        assert_eq!(last_lines(": ", "\n", 2), "");
     }
 
     #[test]

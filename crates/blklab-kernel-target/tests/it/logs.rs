@@ -156,7 +156,7 @@ io = { pattern = "script", ops = [[1000000, "read", [], 0, 8], [9000000, "write"
 name = "mixed"
 pid = 4300
 start_ns = 40000000
-io = { pattern = "mixed", ops = [["read", [], 8192, 8], ["write", ["fua"], 16384, 8, 5000500], ["read", [], 0, 8, 1]] }
+io = { pattern = "mixed", ops = [["read", [], 8192, 8], ["write", ["sync"], 16384, 8, 5000500], ["read", [], 0, 8, 1]] }
 "#;
 
 fn of_text(text: &str) -> Experiment {

@@ -99,6 +99,13 @@ pub(super) fn volume(e: &Experiment) -> Result<Option<Volume>, Error> {
     Ok(Some(volume))
 }
 
+/// What the kernel's command line says for a filesystem: reiserfs opens the disk of its journal
+/// once more to write to it, which kernels of distributions allow, and one with the least of
+/// options from 6.8 on does not (block/bdev.c, `BLK_DEV_WRITE_MOUNTED`).
+pub(super) fn argument(e: &Experiment) -> Option<&'static str> {
+    (e.filesystem.name == "reiserfs").then_some("bdev_allow_write_mounted=1")
+}
+
 /// Refuses a release that came before the filesystem of an experiment, or has it no more:
 /// it need not be built to know. Who brings a tree knows what is in it.
 ///
@@ -210,7 +217,7 @@ fn journal(blocks: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_release, volume};
+    use super::{argument, check_release, volume};
     use blklab_experiment::{Experiment, OF_KERNELS, Workload};
 
     fn experiment(filesystem: &str) -> Experiment {
@@ -274,6 +281,13 @@ mod tests {
         let mut e = experiment("bcachefs");
         e.kernel_source = "/home/linux".to_owned();
         assert!(check_release(&e).is_ok(), "a tree may have it");
+    }
+
+    #[test]
+    fn reiserfs_may_open_its_disk_twice() {
+        let told = argument(&experiment("reiserfs"));
+        assert_eq!(told, Some("bdev_allow_write_mounted=1"));
+        assert_eq!(argument(&experiment("ext4")), None);
     }
 
     #[test]
