@@ -9,6 +9,7 @@ pub(crate) mod measured;
 pub(crate) mod null_blk;
 mod order;
 pub(crate) mod parallel;
+mod percentiles;
 pub(crate) mod platter;
 pub(crate) mod scsi_debug;
 pub(crate) mod seek;
