@@ -72,7 +72,6 @@ pub(super) fn replayed(plan: &Plan, e: &Experiment) -> Result<Replayed, Error> {
         (None, Workload::Processes(processes)) => {
             let bios = processes.iter().flat_map(explicit::each_bio);
             bios.for_each(|b| counts.add(b.op, b.flags));
-            LIMITS.check(counts.all, processes.len())?;
             explicit::submitters(processes, e)
         }
         _ => Vec::new(),
@@ -87,7 +86,6 @@ pub(super) fn replayed(plan: &Plan, e: &Experiment) -> Result<Replayed, Error> {
 /// Bios that are others on the way through a program.
 #[derive(Default)]
 struct Counts {
-    all: u64,
     /// Writes that nobody waited for.
     background: u64,
     /// Writes and empty bios that flush before.
@@ -102,7 +100,6 @@ impl Counts {
         let before = BioFlags::FLUSH | BioFlags::BARRIER;
         let ordered = before | BioFlags::FUA;
         let marks = BioFlags::META | BioFlags::AHEAD;
-        self.all += 1;
         if op == Op::Write {
             let is_background = !flags.any(ordered | BioFlags::SYNC);
             self.background += u64::from(is_background);

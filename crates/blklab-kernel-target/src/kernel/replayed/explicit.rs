@@ -2,8 +2,8 @@
 //! Explicit processes of an experiment: those that our program can be, and why it cannot be
 //! the others.
 
-use super::DEPTH_MAX;
 use super::file::{Bursts, GROUP_BYTES, Kind, Step, Submitter};
+use super::{DEPTH_MAX, LIMITS};
 use crate::kernel::groups;
 use blklab_experiment::{Cgroup, Experiment};
 use blklab_types::{BioFlags, Error, no_such, shown};
@@ -22,6 +22,8 @@ const MARKS: &[(BioFlags, &str)] = &[
 /// # Errors
 /// The first thing that it cannot.
 pub(in crate::kernel) fn check(processes: &[Process], groups: &[Cgroup]) -> Result<(), Error> {
+    let nr_bios = processes.iter().map(|p| nr_bios(&p.io));
+    LIMITS.check(nr_bios.fold(0, u64::saturating_add), processes.len())?;
     for p in processes {
         let (who, about) = (shown(&p.name), format!("processes.\"{}\"", p.name));
         if let Some((key, why)) = cannot(p) {
@@ -58,11 +60,23 @@ fn cannot(p: &Process) -> Option<(&'static str, String)> {
         );
         return Some(("cgroup", why));
     }
-    each_bio(p).find_map(|bio| {
+    // Those of other patterns are alike.
+    let differ = matches!(p.io, Io::Mixed { .. } | Io::Script { .. });
+    let looked_at = if differ { usize::MAX } else { 1 };
+    each_bio(p).take(looked_at).find_map(|bio| {
         let (_, name) = MARKS.iter().find(|(mark, _)| bio.flags.any(*mark))?;
         let why = format!("no program of the target kernel marks its I/Os as {name}");
         Some(("flags", why))
     })
+}
+
+fn nr_bios(io: &Io) -> u64 {
+    match io {
+        Io::Sequential { count, .. } => *count,
+        Io::List { sectors, .. } => sectors.len() as u64,
+        Io::Mixed { ops } => ops.len() as u64,
+        Io::Script { ops } => ops.len() as u64,
+    }
 }
 
 pub(super) fn each_bio(p: &Process) -> impl Iterator<Item = NextBio> + '_ {
@@ -250,6 +264,20 @@ mod tests {
                 ..process()
             },
             "process 'reader': ",
+        );
+        let endless = Io::Sequential {
+            rw: Rw::Read,
+            flags: Vec::new(),
+            start: 0,
+            nsect: 8,
+            count: u64::MAX,
+        };
+        refused(
+            Process {
+                io: endless,
+                ..process()
+            },
+            "4000000 fit",
         );
         let ops = vec![MixedOp(Rw::Read, vec![Flag::Meta], 0, 8, None)];
         refused(
