@@ -57,7 +57,7 @@ pub(super) fn check(groups: &[Cgroup]) -> Result<(), Error> {
 pub(super) fn argument(e: &Experiment) -> Option<String> {
     let files = e.cgroups.iter().flat_map(Cgroup::files);
     let mut files = files.map(|(file, _)| file);
-    let tells_more = files.any(|file| file == "io.latency");
+    let tells_more = files.any(|file| matches!(file, "io.latency" | "io.cost.qos"));
     tells_more.then(|| "blk_cgroup.blkcg_debug_stats=1".to_owned())
 }
 
