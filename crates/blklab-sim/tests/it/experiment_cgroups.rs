@@ -286,6 +286,8 @@ fn weights_that_nobody_looks_at_are_noted() {
     let e = read(MQ, "[cgroup.a]\nio.bfq.weight = 7\n").unwrap();
     assert_eq!(
         e.notes(&catalogue()),
-        ["cgroup a: mq-deadline does not look at weights of groups"]
+        [
+            "cgroup a: mq-deadline does not look at weights of groups, and io.cost is not switched on"
+        ]
     );
 }
