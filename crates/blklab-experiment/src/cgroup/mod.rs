@@ -170,7 +170,7 @@ impl Experiment {
     /// Whether io.cost is switched on.
     pub fn has_io_cost(&self) -> bool {
         let mut qos = self.cgroups.iter().filter_map(|g| g.cost_qos);
-        qos.next_back().is_some_and(|qos| qos.enable)
+        qos.any(|qos| qos.enable)
     }
 
     /// What a reader of the result should know about the groups.

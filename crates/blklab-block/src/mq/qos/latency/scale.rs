@@ -53,10 +53,12 @@ impl Siblings {
         let missing = Siblings::DEFAULT - self.scale;
         let is_deep = missing > nr_requests;
         if up {
-            self.scale = match () {
-                () if step > missing => Siblings::DEFAULT,
-                () if is_deep => self.scale + 1,
-                () => self.scale + step,
+            self.scale = if step > missing {
+                Siblings::DEFAULT
+            } else if is_deep {
+                self.scale + 1
+            } else {
+                self.scale + step
             };
         } else if !is_deep {
             self.scale -= step;
