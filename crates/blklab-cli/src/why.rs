@@ -11,8 +11,8 @@ use crate::what_if::{self, Seen};
 use anyhow::Result;
 use blklab::explain::Request;
 use blklab::findings::{
-    Context, Evidence, Finding, Instance, Party, Report, Verdict, Weight, counted, parties,
-    time_text,
+    Confidence, Context, Evidence, Finding, Instance, Party, Report, Verdict, Weight, counted,
+    parties, time_text,
 };
 use blklab::scheduler::Schedulers;
 use serde::Serialize;
@@ -152,6 +152,12 @@ impl<W: Write> Text<'_, W> {
         for (i, finding) in report.findings.iter().enumerate() {
             writeln!(self.out)?;
             self.finding(i + 1, finding)?;
+        }
+        // A cause that is only possible leaves open whether the slowest is long at all.
+        let is_open = verdict.confidence == Some(Confidence::Possible);
+        if let Some(slowest) = verdict.slowest.as_ref().filter(|_| is_open) {
+            writeln!(self.out, "\nThe slowest")?;
+            paragraph(self.out, slowest)?;
         }
         if complaints > 0 && !self.is_verbose {
             writeln!(

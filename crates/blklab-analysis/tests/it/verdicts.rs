@@ -154,6 +154,9 @@ fn fields_that_are_0_are_there_all_the_same() {
         (3, "jbd2/vdb1-8".to_owned())
     );
     assert!(f.worst_ns.is_some_and(|ns| ns > 19_000_000), "{f:?}");
+    // What is found is not ruled out.
+    let out: Vec<_> = report.verdict.ruled_out.iter().map(|r| r.what).collect();
+    assert_eq!(out, ["errors and requeues"]);
 }
 
 #[test]

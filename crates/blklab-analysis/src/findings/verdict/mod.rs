@@ -150,10 +150,8 @@ fn doubts(slowest: Option<&Life>, whole: &Whole<'_>) -> Vec<String> {
         return doubts;
     }
     if waited < WAITED_MIN {
-        doubts.push(format!(
-            "{} that somebody waits for are few",
-            counted(waited, "requests")
-        ));
+        let few = counted(waited, "requests");
+        doubts.push(format!("it has only {few} that somebody waits for"));
     } else if span_ns < SPAN_MIN_NS {
         doubts.push(format!("it is short ({})", time_text(span_ns)));
     }

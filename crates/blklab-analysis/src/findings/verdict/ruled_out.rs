@@ -50,7 +50,7 @@ pub(super) fn ruled_out(slowest: Option<&Life>, whole: &Whole<'_>) -> Vec<RuledO
             continue;
         }
         for area in Area::ALL {
-            let is_said = area != Area::Flush || whole.are_flags_said;
+            let is_said = area != Area::Flush || are_flushes_short(sum, slowest_ns, whole);
             let part = sum.areas.part(area);
             if is_said && is_out(part, sum, slowest_ns) {
                 all.push(out(*dev, area, part, sum));
@@ -59,6 +59,14 @@ pub(super) fn ruled_out(slowest: Option<&Life>, whole: &Whole<'_>) -> Vec<RuledO
         all.extend(no_errors(*dev, sum, whole));
     }
     all
+}
+
+/// Whether flushes are shown to take little, whoever waits for them: that no request waits for one
+/// says nothing where a flush has no request of its own behind it.
+fn are_flushes_short(sum: &DiskSum, slowest_ns: u64, whole: &Whole<'_>) -> bool {
+    let (_, total_ns) = sum.flushes;
+    let is_little = percent(total_ns, sum.waited.waited_ns) < TOTAL_MAX_PERCENT;
+    whole.are_flags_said && is_little && percent(sum.flush_worst_ns, slowest_ns) < WORST_MAX_PERCENT
 }
 
 fn is_out(part: &Part, sum: &DiskSum, slowest_ns: u64) -> bool {
