@@ -336,7 +336,7 @@ fn a_trace_between_elisions_is_no_job_file() {
 #[test]
 fn the_first_finding_fits_a_screen() {
     let f = Folder::new();
-    let sample = root().join("testdata/blkparse/sync-write-2.6.24.txt");
+    let sample = root().join("testdata/blkparse/sync-write-stall-2.6.26.txt");
     let sample = sample.to_str().expect("UTF-8");
     let short = f.run(&["why", sample]).stdout;
     let first = short
@@ -380,14 +380,20 @@ fn too_little_is_no_proof() {
     // A table that blklab wrote is read back.
     let source = root().join("testdata/blkparse/sync-write-2.6.24.txt");
     let source = source.to_str().expect("UTF-8");
-    f.ok(&["trace", "convert", source, "out.csv"]);
+    assert_eq!(
+        f.run(&["trace", "convert", source, "out.csv"]).code,
+        Some(0)
+    );
     let kinds = |name: &str| {
-        let text = f.ok(&["trace", "info", name, "--format", "json"]);
-        let info: Value = serde_json::from_str(&text).expect("JSON");
+        let done = f.run(&["trace", "info", name, "--format", "json"]);
+        let info: Value = serde_json::from_str(&done.stdout).expect("JSON");
         info["kinds"].clone()
     };
     assert_eq!(kinds("out.csv"), kinds(source));
-    f.ok(&["trace", "convert", source, "out.pftrace"]);
+    assert_eq!(
+        f.run(&["trace", "convert", source, "out.pftrace"]).code,
+        Some(0)
+    );
     let done = f.run(&["trace", "info", "out.pftrace"]);
     assert!(done.stderr.contains("a Perfetto trace"), "{}", done.stderr);
 }
