@@ -95,7 +95,8 @@ mod tests {
             .filter_map(|s| s.file(kernel, "", "a/b"))
             .collect();
         assert_eq!(of_groups[0], "/sys/fs/cgroup/a/b/io.max");
-        assert_eq!(of_groups[2], "/sys/fs/cgroup/blkio/a/b/blkio.weight");
+        assert_eq!(of_groups[2], "/sys/fs/cgroup/a/b/io.weight");
+        assert_eq!(of_groups[3], "/sys/fs/cgroup/blkio/a/b/blkio.weight");
     }
 
     #[test]
