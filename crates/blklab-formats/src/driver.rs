@@ -14,6 +14,7 @@ use blklab_trace::{
     TraceHeader, TraceSink, TraceSource, Tracepoint,
 };
 use blklab_types::{Dev, Pid, SECTOR_BYTES, Time};
+use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 
 /// Formats that have events of drivers.
@@ -82,6 +83,12 @@ pub(crate) struct DriverReader {
     given: Option<Kept>,
     io: Option<DriverIo>,
     pending: Option<Event>,
+    /// Events that were made so far.
+    made: u64,
+    /// Whether the end was reached.
+    has_ended: bool,
+    /// What was counted in all, with the events that were made.
+    counts: OnceCell<ReadCounts>,
 }
 
 impl DriverReader {
@@ -115,6 +122,9 @@ impl DriverReader {
             ahead,
             given: None,
             pending: None,
+            made: 0,
+            has_ended: false,
+            counts: OnceCell::new(),
         })
     }
 }
@@ -135,6 +145,7 @@ impl TraceSource for DriverReader {
 
     fn next_item(&mut self) -> Result<Option<Item<'_>>, FormatError> {
         if let Some(event) = self.pending.take() {
+            self.made += 1;
             return Ok(Some(Item::Event(event)));
         }
         if let Some(kept) = self.ahead.pop_front() {
@@ -151,7 +162,8 @@ impl TraceSource for DriverReader {
             }
             // The block layer speaks for itself after all.
             Some(Item::Event(_)) => self.io = None,
-            _ => {}
+            Some(_) => {}
+            None => self.has_ended = true,
         }
         Ok(item)
     }
@@ -163,13 +175,22 @@ impl TraceSource for DriverReader {
             };
             item.send_to(sink);
         }
-        self.inner.send_all(sink)
+        let sent = self.inner.send_all(sink);
+        self.has_ended = true;
+        sent
     }
 }
 
 impl Reader for DriverReader {
     fn counts(&self) -> &ReadCounts {
-        self.inner.counts()
+        let counts = self.inner.counts();
+        if !self.has_ended || self.made == 0 {
+            return counts;
+        }
+        self.counts.get_or_init(|| ReadCounts {
+            events: counts.events + self.made,
+            ..counts.clone()
+        })
     }
 
     fn header(&self) -> Option<&TraceHeader> {

@@ -337,7 +337,7 @@ fn control_groups_of_a_real_kernel_are_held_to_their_limits() {
     );
     let refused = f.run(&[&args[..], &["--set", "cgroup.a.io.prio.class=nonsense"]].concat());
     assert!(
-        refused.stderr.contains("does not take 'nonsense'"),
+        refused.stderr.contains("no policy is called 'nonsense'"),
         "{refused:?}"
     );
 }

@@ -20,10 +20,24 @@ use std::fmt::Write as _;
 /// Commands that a disk takes at once, at most: the ring of virtio_uml has no more.
 pub(super) const DEPTH_MAX: u32 = 256;
 
-/// What readings of the clock for an I/O take anyway, by each of which arch/um moves its clock
-/// a grain of 256 ns on: five in fio (six with psync), one in the block layer, as the
-/// intervals between reads one after another say on 6.12 and 7.3.
-const CLOCK_READINGS_NS: u64 = 6 * 256;
+/// A reading of the clock moves the clock of arch/um a grain on.
+const CLOCK_GRAIN_NS: u64 = 256;
+
+blklab_kernel::features! {
+    /// What a release does of what has a price of its own.
+    struct Unpriced {
+        /// Readings of the clock for an I/O: five in fio and one in the block layer, as the
+        /// intervals between reads one after another say on 6.12.
+        clock_readings: u64 = 6,
+    }
+
+    /// What changed, release by release.
+    #[cfg(test)]
+    const CHANGES = {
+        "7.2": "the clock is read when the driver starts a request, as the intervals between reads say \
+                on 7.3 with psync, libaio and io_uring", "block/blk-mq.c" => { clock_readings: 7 }
+    };
+}
 
 /// The price of passing a tracepoint.
 pub(super) struct Price {
@@ -39,7 +53,7 @@ pub(super) const PRICES: &[Price] = &[
     Price {
         parameter: "bio",
         settings: &["io_cost_ns", "call_cost_ns"],
-        of: |e, _| beside_readings(e.io_cost() + e.call_cost()),
+        of: |e, _| beside_readings(e, e.io_cost() + e.call_cost()),
     },
     Price {
         parameter: "direct_page",
@@ -49,7 +63,7 @@ pub(super) const PRICES: &[Price] = &[
     Price {
         parameter: "cached",
         settings: &["io_cost_ns"],
-        of: |e, _| beside_readings(e.io_cost()),
+        of: |e, _| beside_readings(e, e.io_cost()),
     },
     Price {
         parameter: "page",
@@ -113,8 +127,9 @@ pub(super) const PRICES: &[Price] = &[
 const AIO_MAX: u32 = 1 << 24;
 
 /// A price of which readings of the clock are part.
-fn beside_readings(price: Span) -> Span {
-    Span(price.ns().saturating_sub(CLOCK_READINGS_NS))
+fn beside_readings(e: &Experiment, price: Span) -> Span {
+    let readings_ns = Unpriced::of(e.kernel).clock_readings * CLOCK_GRAIN_NS;
+    Span(price.ns().saturating_sub(readings_ns))
 }
 
 /// The prices of what a program itself does for an I/O.
@@ -341,7 +356,14 @@ fn link(s: &mut String, name: &str, device: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::follows_depth;
+    use super::{CHANGES, Unpriced, follows_depth};
+    use blklab_kernel::KernelVersion;
+
+    #[test]
+    fn every_change_is_in_the_table() {
+        let era = KernelVersion::v2_6(16)..KernelVersion::FOREVER;
+        blklab_kernel::check_changes(CHANGES, era, Unpriced::of);
+    }
 
     #[test]
     fn what_nr_requests_sets_anew_is_written_behind_it() {

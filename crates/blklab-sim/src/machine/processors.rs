@@ -129,7 +129,9 @@ impl World {
     /// take turns as they are created.
     pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
         let bound = self.states[task.idx()].cpu;
-        bound.unwrap_or((task.idx() % usize::from(self.nr_cpus)) as u16)
+        let nr = usize::from(self.nr_cpus);
+        // The first is fio's main process: its first job has the first processor.
+        bound.unwrap_or(((task.idx() + nr - 1) % nr) as u16)
     }
 
     /// Whoever woke a task that slept has the processor for it (`try_to_wake_up`).

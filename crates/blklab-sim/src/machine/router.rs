@@ -134,6 +134,9 @@ impl World {
             };
             let rq = RqId(done.id.0);
             self.completing_cpu = self.disks[no.idx()].queue.requests()[rq].cpu;
+            if self.running.task.is_none() {
+                self.running.cpu = self.completing_cpu;
+            }
             self.enter(no, |q, cx| q.complete(cx, rq, done.error));
         }
     }

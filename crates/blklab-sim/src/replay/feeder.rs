@@ -115,6 +115,8 @@ pub(super) type Find = Box<dyn FnOnce(&Replay<'_>) -> Option<Before>>;
 struct Submitter {
     task: TaskId,
     pid: Pid,
+    /// The processor on which it was last.
+    cpu: u16,
     direct: bool,
     plug_is_open: bool,
     /// Its bio, if it sleeps for a request, with why and since when.
@@ -332,7 +334,7 @@ impl<'a> Replay<'a> {
         );
         self.run_work();
         while let Some((rq, _)) = self.at_device.pop_front() {
-            self.enter(Running::INTERRUPT, |q, cx| q.complete(cx, rq, 0));
+            self.enter(self.interrupt_of(rq), |q, cx| q.complete(cx, rq, 0));
         }
         self.run_work();
     }
@@ -397,6 +399,7 @@ impl<'a> Replay<'a> {
         self.submitters.push(Submitter {
             task,
             pid,
+            cpu: 0,
             direct: process.direct,
             plug_is_open: false,
             pending: None,
@@ -476,6 +479,7 @@ impl<'a> Replay<'a> {
     /// A task does what it did in the recording.
     fn act(&mut self, who: usize, step: &Step) {
         let task = self.submitters[who].task;
+        self.submitters[who].cpu = step.cpu % self.queue.nr_cpus();
         match step.what {
             What::Submit {
                 op,
@@ -527,7 +531,15 @@ impl<'a> Replay<'a> {
         Running {
             task: Some(s.task),
             pid: s.pid,
-            cpu: 0,
+            cpu: s.cpu,
+        }
+    }
+
+    /// The interrupt that ends a request, on the processor that submitted it.
+    fn interrupt_of(&self, rq: RqId) -> Running {
+        Running {
+            cpu: self.queue.requests()[rq].cpu,
+            ..Running::INTERRUPT
         }
     }
 
@@ -621,7 +633,7 @@ impl<'a> Replay<'a> {
         let same = self.at_device.iter().position(|(_, c)| c.is_same(&command));
         let oldest = (self.differs && !self.at_device.is_empty()).then_some(0);
         match same.or(oldest).and_then(|at| self.at_device.remove(at)) {
-            Some((rq, _)) => self.enter(Running::INTERRUPT, |q, cx| q.complete(cx, rq, 0)),
+            Some((rq, _)) => self.enter(self.interrupt_of(rq), |q, cx| q.complete(cx, rq, 0)),
             None => {
                 self.ahead.push_back(command);
                 if self.ahead.len() > AHEAD_MAX {
@@ -764,7 +776,7 @@ impl<'a> Replay<'a> {
         match same.or(any) {
             Some(at) => {
                 self.ahead.remove(at);
-                self.enter(Running::INTERRUPT, |q, cx| q.complete(cx, rq, 0));
+                self.enter(self.interrupt_of(rq), |q, cx| q.complete(cx, rq, 0));
             }
             None => self.at_device.push_back((rq, command)),
         }

@@ -72,6 +72,7 @@ pub(super) enum What {
 pub(super) struct Step {
     pub(super) time: Time,
     pub(super) pid: Pid,
+    pub(super) cpu: u16,
     pub(super) what: What,
 }
 
@@ -363,6 +364,7 @@ fn step(e: &Event) -> Step {
     Step {
         time: e.time,
         pid: e.pid,
+        cpu: e.cpu,
         what,
     }
 }

@@ -119,7 +119,14 @@ fn what_models_and_groups_have_survives_being_saved() {
         for s in cgroup_files().filter(|s| !s.name().starts_with("io.cost.")) {
             let mut e = on(kernel);
             let key = format!("cgroup.a.{}", s.name());
-            let value = if s.is_text() { "rbps=5" } else { "500" };
+            let value = match s.name() {
+                "io.latency" => "target=500",
+                "io.cost.qos" => "enable=1",
+                "io.prio.class" => "idle",
+                name if name.starts_with("blkio.") => "500",
+                _ if s.is_text() => "rbps=5",
+                _ => "500",
+            };
             assert_eq!(
                 e.can_set(&key, &catalogue()),
                 s.row_in(kernel).is_some(),
