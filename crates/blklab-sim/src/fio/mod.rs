@@ -257,6 +257,7 @@ impl Ready {
         let body = control(m.clone(), cache, self.plans, results.clone(), settings);
         let begin = Time::ZERO + e.uptime();
         m.spawn_at("fio", FIO_PID, IoPrio::default(), true, begin, body);
+        m.begin_with_first_processor();
         m.run(Time::MAX);
         // The machine holds the cache for its completions, and the cache the machine.
         m.on_bio_done(|_, _| {});

@@ -120,6 +120,8 @@ struct World {
     nr_processors: usize,
     /// Those that queues tell apart.
     nr_cpus: u16,
+    /// Which task is on the first of them.
+    first_task: usize,
     wake_times: WakeTimes,
     /// By how much wake-ups by other processors differ.
     wake_spread: Stream,
@@ -222,6 +224,7 @@ impl Machine {
             ),
             nr_processors: config.nr_cpus.max(1) as usize,
             nr_cpus: nr_cpus.unwrap_or(1),
+            first_task: 0,
             wake_times: config.cpu.wake_times(),
             wake_spread: Stream::named(config.seed, "wake-ups"),
             completing_cpu: 0,

@@ -130,8 +130,7 @@ impl World {
     pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
         let bound = self.states[task.idx()].cpu;
         let nr = usize::from(self.nr_cpus);
-        // The first is fio's main process: its first job has the first processor.
-        bound.unwrap_or(((task.idx() + nr - 1) % nr) as u16)
+        bound.unwrap_or(((task.idx() + nr - self.first_task % nr) % nr) as u16)
     }
 
     /// Whoever woke a task that slept has the processor for it (`try_to_wake_up`).
@@ -217,6 +216,12 @@ impl Machine {
     /// Processors that queues tell apart.
     pub(crate) fn nr_cpus(&self) -> u16 {
         self.inner.world.borrow().nr_cpus
+    }
+
+    /// The next task is on the first processor, those after it by turns on the others.
+    pub(crate) fn begin_with_first_processor(&self) {
+        let w = &mut *self.inner.world.borrow_mut();
+        w.first_task = w.states.len();
     }
 
     /// Binds a task to a processor (`sched_setaffinity`).
