@@ -4,6 +4,8 @@
 
 use super::Kind;
 use super::finding::{Finding, Instance, Party};
+use super::section::Section;
+use super::spells::What;
 use super::sums::{add, total};
 use super::whole::Whole;
 use blklab_types::{Dev, Pid};
@@ -152,6 +154,24 @@ pub fn parties(all: &BTreeMap<Pid, (u64, u64)>, whole: &Whole<'_>) -> Vec<Party>
         .collect();
     parties.sort_by_key(|p| std::cmp::Reverse((p.delay_ns, p.requests)));
     parties
+}
+
+/// Adds the spells of a section that lasted so long, each to the harm of its disk.
+pub(crate) fn add_spells(
+    disks: &mut BTreeMap<Dev, Harm>,
+    section: &Section,
+    what: What,
+    at_least_ns: u64,
+) {
+    let spells = section.spells.iter();
+    for spell in spells.filter(|s| s.what == what && s.ns() >= at_least_ns) {
+        let harm = disks.entry(section.disk_of(spell.dev)).or_default();
+        harm.add(spell.pid, spell.ns(), || Instance {
+            time: spell.from,
+            delay_ns: Some(spell.ns()),
+            evidence: spell.evidence.clone(),
+        });
+    }
 }
 
 /// The findings of all devices, in order.

@@ -36,6 +36,12 @@ fn why_text(text: &str) -> Report {
     why_file(file.path())
 }
 
+/// What the verdict says of the slowest.
+fn slowest(report: &Report) -> &str {
+    let said = report.verdict.slowest.as_deref();
+    said.expect("one is the slowest")
+}
+
 fn first(report: &Report) -> (&'static str, Confidence) {
     let shown: Vec<_> = report.findings.iter().map(|f| (f.kind, &f.what)).collect();
     let first = report.findings.first();
@@ -111,11 +117,7 @@ fn one_outlier_among_few() {
 fn a_single_read_is_explained_as_far_as_it_goes() {
     let report = why("single-read.txt");
     assert_eq!(first(&report), ("device-slow", Confidence::Possible));
-    let slowest = report
-        .verdict
-        .slowest
-        .as_deref()
-        .expect("one is the slowest");
+    let slowest = slowest(&report);
     assert!(
         slowest.contains("47.7 ms") && slowest.contains("shard-3 (2209)"),
         "{slowest}"
@@ -169,11 +171,7 @@ fn commands_of_drivers_alone_are_io() {
     );
     let sum = &report.devices[0].sum;
     assert_eq!((sum.waited.requests, sum.flushes), (2, (1, 38_000_000)));
-    let slowest = report
-        .verdict
-        .slowest
-        .as_deref()
-        .expect("one is the slowest");
+    let slowest = slowest(&report);
     assert!(
         slowest.contains("8208 + 16") && slowest.contains("1.70 s"),
         "{slowest}"
@@ -181,11 +179,7 @@ fn commands_of_drivers_alone_are_io() {
     let report = why("ufs-commands.txt");
     assert_eq!(first(&report).0, "flush");
     let report = why("mmc-requests.txt");
-    let slowest = report
-        .verdict
-        .slowest
-        .as_deref()
-        .expect("one is the slowest");
+    let slowest = slowest(&report);
     assert!(
         slowest.starts_with("R 8192 + 16") && slowest.contains("2.40 ms"),
         "{slowest}"
@@ -319,11 +313,7 @@ fn statistics_without_q() {
 #[test]
 fn an_emulated_device_is_a_device() {
     let report = why("../qemu/nvme.txt");
-    let slowest = report
-        .verdict
-        .slowest
-        .as_deref()
-        .expect("one is the slowest");
+    let slowest = slowest(&report);
     assert!(
         slowest.starts_with("W 2048 + 16") && slowest.contains("41.8 ms"),
         "{slowest}"

@@ -5,11 +5,11 @@
 //! of that write (`do_get_write_access`, fs/jbd2/transaction.c). Such a write is write-back, for
 //! which no process waits otherwise, and it may stand behind much of it.
 
-use crate::findings::harm::{Harm, of_disks};
+use crate::findings::harm::{Harm, add_spells, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::spells::What;
-use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -51,18 +51,7 @@ struct BufferStalls {
 
 impl Detector for BufferStalls {
     fn section(&mut self, section: &Section, _: &Context) {
-        let stalls = section
-            .spells
-            .iter()
-            .filter(|s| s.what == What::BufferStall && s.ns() >= SLOW_NS);
-        for spell in stalls {
-            let harm = self.disks.entry(section.disk_of(spell.dev)).or_default();
-            harm.add(spell.pid, spell.ns(), || Instance {
-                time: spell.from,
-                delay_ns: Some(spell.ns()),
-                evidence: spell.evidence.clone(),
-            });
-        }
+        add_spells(&mut self.disks, section, What::BufferStall, SLOW_NS);
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {

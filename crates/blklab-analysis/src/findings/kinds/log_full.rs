@@ -6,11 +6,11 @@
 //! (`jbd2_log_do_checkpoint`, fs/jbd2/checkpoint.c), or sleeps (`xlog_grant_head_wait`,
 //! fs/xfs/xfs_log.c).
 
-use crate::findings::harm::{Harm, of_disks};
+use crate::findings::harm::{Harm, add_spells, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::Section;
 use crate::findings::spells::What;
-use crate::findings::{Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text};
+use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -52,15 +52,7 @@ struct LogFull {
 
 impl Detector for LogFull {
     fn section(&mut self, section: &Section, _: &Context) {
-        let waits = section.spells.iter().filter(|s| s.what == What::LogFull);
-        for spell in waits.filter(|s| s.ns() >= SLOW_NS) {
-            let harm = self.disks.entry(section.disk_of(spell.dev)).or_default();
-            harm.add(spell.pid, spell.ns(), || Instance {
-                time: spell.from,
-                delay_ns: Some(spell.ns()),
-                evidence: spell.evidence.clone(),
-            });
-        }
+        add_spells(&mut self.disks, section, What::LogFull, SLOW_NS);
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {

@@ -44,7 +44,7 @@ pub struct WbtSettings {
 impl WbtSettings {
     /// Settings of a device with `nr_requests`; none if it is not throttled:
     /// switched off, or by default if the scheduler does that job itself
-    /// (`replaced`: [`Elevator::replaces_wbt`](super::Elevator::replaces_wbt)).
+    /// (`replaced`: [`Elevator::replaces_wbt`](crate::mq::Elevator::replaces_wbt)).
     pub fn new(limits: &Limits, nr_requests: u32, replaced: bool, hz: Hz) -> Option<WbtSettings> {
         let min_latency = match limits.wbt_lat_us {
             Some(0) => return None,
