@@ -37,7 +37,7 @@ fn why_text(text: &str) -> Report {
 }
 
 /// What the verdict says of the slowest.
-fn slowest(report: &Report) -> &str {
+fn said_of_slowest(report: &Report) -> &str {
     let said = report.verdict.slowest.as_deref();
     said.expect("one is the slowest")
 }
@@ -117,7 +117,7 @@ fn one_outlier_among_few() {
 fn a_single_read_is_explained_as_far_as_it_goes() {
     let report = why("single-read.txt");
     assert_eq!(first(&report), ("device-slow", Confidence::Possible));
-    let slowest = slowest(&report);
+    let slowest = said_of_slowest(&report);
     assert!(
         slowest.contains("47.7 ms") && slowest.contains("shard-3 (2209)"),
         "{slowest}"
@@ -171,7 +171,7 @@ fn commands_of_drivers_alone_are_io() {
     );
     let sum = &report.devices[0].sum;
     assert_eq!((sum.waited.requests, sum.flushes), (2, (1, 38_000_000)));
-    let slowest = slowest(&report);
+    let slowest = said_of_slowest(&report);
     assert!(
         slowest.contains("8208 + 16") && slowest.contains("1.70 s"),
         "{slowest}"
@@ -179,7 +179,7 @@ fn commands_of_drivers_alone_are_io() {
     let report = why("ufs-commands.txt");
     assert_eq!(first(&report).0, "flush");
     let report = why("mmc-requests.txt");
-    let slowest = slowest(&report);
+    let slowest = said_of_slowest(&report);
     assert!(
         slowest.starts_with("R 8192 + 16") && slowest.contains("2.40 ms"),
         "{slowest}"
@@ -313,7 +313,7 @@ fn statistics_without_q() {
 #[test]
 fn an_emulated_device_is_a_device() {
     let report = why("../qemu/nvme.txt");
-    let slowest = slowest(&report);
+    let slowest = said_of_slowest(&report);
     assert!(
         slowest.starts_with("W 2048 + 16") && slowest.contains("41.8 ms"),
         "{slowest}"
