@@ -2,7 +2,7 @@
 //! Requests and the bios in them, in one table each.
 
 use crate::Pending;
-use crate::mq::BioQos;
+use crate::qos::BioQos;
 use blklab_types::{Bio, BioFlags, IoPrio, Jiffies, Op, Slab, TaskId, Time, impl_id};
 use std::ops::{BitOrAssign, Index, IndexMut};
 

@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a submitter and a queue say to each other on either path.
 
-use crate::mq::BioQos;
+use crate::pending::Pending;
 use crate::{Cx, Effect, events};
 use blklab_trace::truth::Kind;
-use blklab_types::{Bio, Time};
 
 /// "Operation not supported": the error of ordered writes that a queue cannot do, and
 /// of discards of a device that has none.
 pub(crate) const EOPNOTSUPP: u16 = 95;
-
-/// A bio on its way through the queue, with the time of its Q.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// The bio.
-    pub bio: Bio,
-    /// When it was queued.
-    pub queued: Time,
-    /// What policies of the queue noted of it.
-    pub(crate) qos: BioQos,
-}
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,18 +42,6 @@ pub enum SleepsFor {
 }
 
 impl Pending {
-    /// A bio that no policy has seen.
-    pub fn new(bio: Bio, queued: Time) -> Pending {
-        Pending {
-            bio,
-            queued,
-            qos: BioQos {
-                issued: queued,
-                ..BioQos::default()
-            },
-        }
-    }
-
     /// The bio finished (`bio_endio`): its truth record, and the word to the
     /// simulation.
     pub(crate) fn end(&self, cx: &mut Cx<'_>, error: u16) {

@@ -100,9 +100,9 @@ mod tests {
         let mut a = Affinity::default();
         assert_eq!(a.cpu_of(1, 4), None);
         a.set_list("2-3").expect("a list");
-        let of = |nr_cpus| [1, 2, 3, 4].map(|thread| a.cpu_of(thread, nr_cpus));
-        assert_eq!(of(4), [2, 3, 2, 3].map(Some));
-        assert_eq!(of(2), [0, 1, 0, 1].map(Some));
-        assert_eq!(of(1), [0; 4].map(Some));
+        let taken = |nr_cpus| [1, 2, 3, 4].map(|thread| a.cpu_of(thread, nr_cpus));
+        assert_eq!(taken(4), [2, 3, 2, 3].map(Some));
+        assert_eq!(taken(2), [0, 1, 0, 1].map(Some));
+        assert_eq!(taken(1), [0; 4].map(Some));
     }
 }

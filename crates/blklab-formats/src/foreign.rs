@@ -290,7 +290,7 @@ fn is_perfetto(head: &[u8]) -> bool {
 static OWN_TABLE: Foreign = Foreign {
     what: "a table of requests or bios that blklab wrote",
     instead: "give the trace that it was made from, or its events (trace convert TRACE NAME.csv \
-              without --rows)",
+              with its rows of events)",
     marks: &[],
 };
 

@@ -44,7 +44,7 @@ impl Area {
     }
 
     /// How much of a request's time is there, if the trace shows it.
-    fn of(self, disk: &Disk, r: &Request, w: &Wait) -> Option<u64> {
+    fn wait_ns(self, disk: &Disk, r: &Request, w: &Wait) -> Option<u64> {
         let life = &r.life;
         match self {
             Area::Tag => {
@@ -99,7 +99,7 @@ impl Areas {
                 continue;
             }
             for area in Area::ALL {
-                let Some(ns) = area.of(disk, r, w) else {
+                let Some(ns) = area.wait_ns(disk, r, w) else {
                     continue;
                 };
                 let part = &mut self.parts[area as usize];

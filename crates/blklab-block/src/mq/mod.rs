@@ -38,11 +38,11 @@ pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder, TagWakes};
 pub use self::limits::{Limits, Refusal};
 pub use self::moved::GroupMoved;
-pub(crate) use self::qos::BioQos;
 pub use self::qos::GroupPolicies;
-pub use self::qos::wbt::{Wbt, WbtAdmit, WbtClass, WbtSettings, WbtStatus, WbtWindow};
+pub use self::qos::wbt::{Wbt, WbtAdmit, WbtSettings, WbtStatus, WbtWindow};
 pub use self::tags::{TagRules, Tags};
 pub use self::throttle::{HoldStats, Throttle, Throttled};
+pub use crate::qos::WbtClass;
 
 use crate::mq::byte_budget::ByteBudget;
 use crate::mq::flush::FlushQueue;

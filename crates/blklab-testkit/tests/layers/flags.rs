@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 /// What stands before an option that a text quotes of another program.
-const QUOTED: [&str; 11] = [
+const QUOTED: [&str; 12] = [
     ".arg(\"",
     ".args([\"",
     "\"-coz\", \"",
@@ -16,13 +16,15 @@ const QUOTED: [&str; 11] = [
     "fstrim ",
     "lttng create ",
     "mdadm ",
+    // What somebody is told to type to see what a trace does not show.
+    "sudo blklab record {device} ",
 ];
 
 /// Files that write what a machine's shell runs: programs there have options.
 const SCRIPTS: [&str; 6] = [
     "blklab-kernel-target/src/kernel/array.rs",
     "blklab-kernel-target/src/kernel/dm.rs",
-    "blklab-kernel-target/src/kernel/filesystem.rs",
+    "blklab-kernel-target/src/kernel/filesystem/kinds.rs",
     "blklab-kernel-target/src/kernel/loops.rs",
     "blklab-kernel-target/src/build/image.rs",
     "blklab-kernel-target/src/build/simdisk.rs",

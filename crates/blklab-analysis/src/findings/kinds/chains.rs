@@ -5,7 +5,6 @@
 //! which is written with FUA or flushed again (`fs/jbd2/commit.c`, `block/blk-flush.c`). Who
 //! called fsync waits from its last write to the end of the chain.
 
-use super::flush;
 use crate::findings::Instance;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::section::{Section, in_order};
@@ -14,6 +13,9 @@ use crate::findings::waits::Wait;
 use blklab_trace::Rwbs;
 use blklab_types::{Pid, Time};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A flush that takes less is none that anybody waits for.
+pub(super) const SLOW_NS: u64 = 1_000_000;
 
 /// Between what a process does and the chain that it waits for.
 pub(super) const NEAR_NS: u64 = 1_000_000;
@@ -152,7 +154,7 @@ pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain
         let mut pauses = 0;
         for pair in ios.windows(2) {
             let [[_, end], [next, _]] = [pair[0], pair[1]];
-            if next <= end || next.since(end).0 < flush::SLOW_NS {
+            if next <= end || next.since(end).0 < SLOW_NS {
                 continue;
             }
             pauses += 1;

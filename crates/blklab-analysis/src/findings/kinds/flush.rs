@@ -7,7 +7,7 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
-use super::chains::{Chain, NEAR_NS, chains, flushes, instance, waiters};
+use super::chains::{Chain, NEAR_NS, SLOW_NS, chains, flushes, instance, waiters};
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
@@ -61,9 +61,6 @@ const OTHER_JOURNAL: Remedy = Remedy::outside(
     Outside::Storage,
     "the journal on a device with a protected cache (external journal, logdev)",
 );
-
-/// A flush that takes less is none that anybody waits for.
-pub const SLOW_NS: u64 = 1_000_000;
 
 /// A second C later than this belongs to something else.
 const BEHIND_MAX_NS: u64 = 30_000_000_000;

@@ -2,7 +2,7 @@
 //! fsync as a chain of writes that wait for each other: the data, then the journal's,
 //! each as long as the device takes for one.
 
-use super::flush;
+use super::chains;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
@@ -88,7 +88,7 @@ impl Detector for JournalChain {
         of_disks(&mut self.disks, |mut sum, dev| {
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
             f.of = "writes with the journal behind them";
-            if sum.harm.total_ns() / sum.harm.count() < flush::SLOW_NS {
+            if sum.harm.total_ns() / sum.harm.count() < chains::SLOW_NS {
                 f.weight = Weight::Note;
             }
             let who = f.victim_names();

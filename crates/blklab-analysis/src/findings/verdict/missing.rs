@@ -8,9 +8,6 @@ use blklab_trace::Action;
 use blklab_types::Dev;
 use serde::Serialize;
 
-/// For so long a device is recorded.
-const RECORD_FOR: &str = "--for 30s";
-
 /// Names of SCSI disks: so many minors each.
 const SD_MAJOR: u16 = 8;
 const SD_MINORS: u16 = 16;
@@ -90,7 +87,7 @@ pub(super) fn record_command(whole: &Whole<'_>, cause: Option<Dev>) -> String {
     disks.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.waited.waited_ns, sum.nr(Action::Issue))));
     let first = disks.first().map(|(dev, _)| **dev).or(cause);
     let device = first.map_or_else(|| "DEVICE".to_owned(), device_name);
-    format!("sudo blklab record {device} --also jbd2,ext4,sched {RECORD_FOR}")
+    format!("sudo blklab record {device} --also jbd2,ext4,sched --for 30s")
 }
 
 /// What to call a device on the command line; research traces have numbers that no device has.

@@ -25,27 +25,13 @@ mod wbt_policy;
 
 use self::cost::IoCost;
 use self::latency::IoLatency;
-use self::wbt::{Wbt, WbtClass};
+use self::wbt::Wbt;
 use super::{Features, Limits};
+use crate::qos::BioQos;
 use crate::{Cx, Pending, Request, RqId, SleepsFor, TaskTable};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Bio, BioFlags, Jiffies, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Jiffies, TaskId};
 use std::fmt::Debug;
-
-/// What policies noted of a bio.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BioQos {
-    /// Write-back throttling counts it in this class.
-    pub(crate) class: Option<WbtClass>,
-    /// Its groups count it as on its way, for `io.latency`.
-    pub(crate) is_counted: bool,
-    /// The group that holds it back.
-    pub(crate) held_by: u16,
-    /// Its latency counts from here (`bi_issue`, later `issue_time_ns`).
-    pub(crate) issued: Time,
-    /// By so much it moved its group's clock on (`bi_iocost_cost`).
-    pub(crate) cost: u64,
-}
 
 /// Whether a bio goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

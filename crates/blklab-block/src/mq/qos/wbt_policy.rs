@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Write-back throttling in the chain of a queue's policies.
 
-use super::wbt::{Wbt, WbtAdmit, WbtClass};
+use super::wbt::{Wbt, WbtAdmit};
 use super::{Admission, Policy};
+use crate::qos::WbtClass;
 use crate::{Cx, Pending, Request, RqId, RqState, SleepsFor};
 use blklab_engine::TimerId;
 use blklab_types::{Jiffies, Op, TaskId};

@@ -99,7 +99,7 @@ struct Coefficients {
 
 impl Coefficients {
     /// `calc_lcoefs`.
-    fn of(user: IoCostRates, class: IoCostRates) -> Coefficients {
+    fn of_rates(user: IoCostRates, class: IoCostRates) -> Coefficients {
         let number = |of: fn(&IoCostRates) -> Option<u64>| of(&user).or(of(&class)).unwrap_or(0);
         let pages = number(|r| r.bytes_per_s).div_ceil(PAGE_BYTES);
         let page = match pages {
@@ -214,8 +214,8 @@ impl Model {
     fn refresh(&mut self) {
         let [reads, writes] = self.class.rates();
         self.costs = [
-            Coefficients::of(self.user.read, reads),
-            Coefficients::of(self.user.write, writes),
+            Coefficients::of_rates(self.user.read, reads),
+            Coefficients::of_rates(self.user.write, writes),
         ];
         let target = |t: IoCostTarget| Target {
             latency_us: t.latency_us.unwrap_or(self.class.latency_us()),

@@ -20,6 +20,7 @@ use self::depth::{Depth, shares};
 use self::window::Samples;
 use crate::RqId;
 use crate::mq::Limits;
+use crate::qos::WbtClass;
 use blklab_engine::{TimerId, Timers};
 use blklab_types::{Bio, BioFlags, Hz, Jiffies, Op, Span, TaskId, Time};
 use std::collections::VecDeque;
@@ -59,29 +60,6 @@ impl WbtSettings {
             write_cache: limits.queue.has_flush,
             hz,
         })
-    }
-}
-
-/// What is counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WbtClass {
-    /// Writes (`WBT_RWQ_BG`).
-    Background,
-    /// Discards (`WBT_RWQ_DISCARD`).
-    Discard,
-}
-
-impl WbtClass {
-    /// The class of a bio that is throttled (`wbt_should_throttle`): any that
-    /// writes or discards, but not writes past the page cache.
-    pub fn of_bio(bio: &Bio) -> Option<WbtClass> {
-        const DIRECT: BioFlags = BioFlags(BioFlags::SYNC.0 | BioFlags::IDLE.0);
-        match bio.op {
-            Op::Read => None,
-            Op::Write if bio.flags.has(DIRECT) => None,
-            Op::Write | Op::Flush => Some(WbtClass::Background),
-            Op::Discard => Some(WbtClass::Discard),
-        }
     }
 }
 
