@@ -15,7 +15,7 @@ use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
 use crate::source::Source;
 use crate::text::{
-    Dialect, Line, Rest, TextReader, decimal, is_elision, length, unlogged, unquoted,
+    Dialect, Line, Rest, TextReader, decimal, length, unlogged, unquoted, without_content,
 };
 use crate::{FormatError, ReadCounts, plausible};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
@@ -98,10 +98,8 @@ impl Default for BlockDump {
 impl Dialect for BlockDump {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = unquoted(line);
-        match line {
-            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            line if is_elision(line) => return Line::Elided,
-            _ => {}
+        if let Some(said) = without_content(line) {
+            return said;
         }
         let (time, said) = unlogged(line);
         let Some(bio) = bio(said.trim_ascii()) else {

@@ -17,7 +17,7 @@ use crate::kernel;
 use crate::lttng;
 use crate::plausible;
 use crate::source::Source;
-use crate::text::{Dialect, Line, Rest, TextReader, decimal, is_elision, time, unquoted};
+use crate::text::{Dialect, Line, Rest, TextReader, decimal, time, unquoted, without_content};
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
@@ -98,10 +98,8 @@ const NO_EVENT: &str = "no event, as in [10:20:30.5] (+0.1) host block_rq_issue:
 impl Dialect for Braces {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = unquoted(line);
-        match line {
-            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            line if is_elision(line) => return Line::Elided,
-            _ => {}
+        if let Some(said) = without_content(line) {
+            return said;
         }
         let head = match line {
             [b'[', ..] => babeltrace(line),

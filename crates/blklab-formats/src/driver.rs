@@ -8,6 +8,7 @@
 
 use crate::disks::Disks;
 use crate::format::Reader;
+use crate::kernel::EIO;
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{
     Action, Actions, Event, Item, KernelEvent, MmcRequest, NvmeCommand, Rwbs, ScsiCommand,
@@ -27,9 +28,6 @@ const BEFORE_MAX: usize = 4096;
 
 /// Commands followed at a time.
 const OPEN_MAX: usize = 1 << 16;
-
-/// EIO: what a command that failed ends with.
-const EIO: u16 = 5;
 
 /// Where MMC's data go (`MMC_DATA_*`, include/linux/mmc/core.h), and the switch that empties the
 /// cache (`MMC_SWITCH`, `EXT_CSD_FLUSH_CACHE`, include/linux/mmc/mmc.h).

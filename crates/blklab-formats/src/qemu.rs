@@ -13,9 +13,9 @@
 
 use crate::disks::Disks;
 use crate::format::{Format, Reader, begins_with};
-use crate::kernel::TextFields;
+use crate::kernel::{EIO, TextFields};
 use crate::source::Source;
-use crate::text::{Dialect, Io, Line, TextReader, decimal, is_elision, unquoted};
+use crate::text::{Dialect, Io, Line, TextReader, decimal, unquoted, without_content};
 use crate::{FormatError, ReadCounts, fields::Fields, plausible};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, Pid, SECTOR_BYTES, Time};
@@ -39,9 +39,6 @@ pub(crate) static FORMAT: Format = Format {
 
 /// Commands followed at a time.
 const OPEN_MAX: usize = 1 << 16;
-
-/// EIO: what a command that failed ends with.
-const EIO: u16 = 5;
 
 /// Reads the trace of QEMU's NVMe device.
 #[derive(Debug)]
@@ -95,10 +92,8 @@ impl Default for QemuNvme {
 impl Dialect for QemuNvme {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = unquoted(line);
-        match line {
-            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            line if is_elision(line) => return Line::Elided,
-            _ => {}
+        if let Some(said) = without_content(line) {
+            return said;
         }
         let Some(Said {
             pid,

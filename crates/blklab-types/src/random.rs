@@ -17,6 +17,11 @@ impl SplitMix64 {
         out
     }
 
+    /// The `n`-th number from 0 on, which [`SplitMix64::next_u64`] would give in its turn.
+    pub const fn nth(&self, n: u64) -> u64 {
+        split_mix64(self.0.wrapping_add(n.wrapping_mul(GOLDEN_GAMMA)))
+    }
+
     /// A number below `n` (0 if `n` is 0), without the bias that matters for any
     /// `n` below 2^48.
     pub fn below(&mut self, n: u64) -> u64 {
@@ -43,6 +48,7 @@ mod tests {
     #[test]
     fn the_stream_is_the_published_one() {
         let mut stream = SplitMix64(1_234_567);
+        let places = [0, 1, 2].map(|n| stream.nth(n));
         let drawn = [(); 3].map(|()| stream.next_u64());
         let published = [
             6_457_827_717_110_365_317,
@@ -50,6 +56,7 @@ mod tests {
             9_817_491_932_198_370_423,
         ];
         assert_eq!(drawn, published);
+        assert_eq!(places, published);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use crate::error::DeviceError;
 use crate::param::Values;
-use blklab_types::Span;
+use blklab_types::{Span, SplitMix64};
 use std::sync::Arc;
 
 /// Millionths of all commands.
@@ -58,7 +58,7 @@ impl Percentiles {
 
     /// What the next command takes of which the usual time is this.
     pub(super) fn next(&mut self, usual: Span) -> Span {
-        let at = mixed(self.served ^ self.salt) % ALL;
+        let at = SplitMix64(0).nth(self.served ^ self.salt) % ALL;
         self.served += 1;
         let Some(pair) = self.points.windows(2).find(|pair| at < pair[1].0) else {
             return usual;
@@ -87,15 +87,6 @@ fn parse(text: &str) -> Option<Vec<(u64, u64)>> {
         .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
     let ends = points.first()?.0 == 0 && points.last()?.0 == ALL;
     (ascends && ends && points.len() <= 1000).then_some(points)
-}
-
-/// A number that looks drawn at random (the finaliser of SplitMix64, Steele, Lea and
-/// Flood, 2014).
-fn mixed(n: u64) -> u64 {
-    let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

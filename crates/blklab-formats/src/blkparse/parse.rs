@@ -3,8 +3,8 @@
 
 use crate::plausible;
 use crate::text::{
-    Io, Line, Problem, Rest, decimal, device, error, is_elision, is_priority, length, rwbs, time,
-    unquoted,
+    Io, Line, Problem, Rest, decimal, device, error, is_priority, length, rwbs, time, unquoted,
+    without_content,
 };
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Time};
@@ -13,17 +13,10 @@ use blklab_types::{Dev, Time};
 /// D were left out (`lacks_issue`), a C that says how long ago its D was stands for both.
 pub(super) fn parse(line: &[u8], last_time: Time, lacks_issue: bool) -> Line<'_> {
     let line = unnumbered(unquoted(line));
-    match line {
-        [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-        [b'#', ..] => {
-            return Line::Note {
-                begins_summary: false,
-            };
-        }
-        line if is_elision(line) => return Line::Elided,
-        _ => {}
+    if let Some(said) = without_content(line) {
+        return said;
     }
-    if line.starts_with(b"Input file ") {
+    if line.starts_with(b"#") || line.starts_with(b"Input file ") {
         return Line::Note {
             begins_summary: false,
         };

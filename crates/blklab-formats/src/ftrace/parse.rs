@@ -8,7 +8,7 @@ use crate::kernel::{self, TextFields};
 use crate::lttng;
 use crate::plausible;
 use crate::text::{
-    Dialect, Line, Problem, Rest, decimal, device, error, is_elision, length, rwbs, unquoted,
+    Dialect, Line, Problem, Rest, decimal, device, error, length, rwbs, unquoted, without_content,
 };
 use crate::tracepoints::{Kind, Kinds, place};
 use blklab_trace::{Action, Event, Rwbs};
@@ -27,11 +27,11 @@ pub(crate) struct Ftrace {
 impl Dialect for Ftrace {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = unquoted(line);
-        match line {
-            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            [b'#', ..] => return overwritten(line),
-            line if is_elision(line) => return Line::Elided,
-            _ => {}
+        if let Some(said) = without_content(line) {
+            return said;
+        }
+        if line.starts_with(b"#") {
+            return overwritten(line);
         }
         if let Some(lost) = lost(line) {
             return Line::Lost(lost);

@@ -5,8 +5,8 @@ use super::small;
 use crate::fields::Fields;
 use blklab_trace::{MmcRequest, NvmeCommand, ScsiCommand, ScsiResult, Tracepoint};
 
-/// EIO.
-const EIO: u16 = 5;
+/// EIO: what a command that failed ends with.
+pub(crate) const EIO: u16 = 5;
 
 /// Longest CDB that is looked at: `READ(16)`.
 const CDB_BYTES: usize = 16;

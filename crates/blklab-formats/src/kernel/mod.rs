@@ -15,6 +15,7 @@ use blklab_trace::{
     CommitStep, IclogStep, KernelEvent, Tracepoint, WbtStatus, WritebackReason, WritebackStep,
 };
 use blklab_types::{Dev, Pid, Time};
+pub(crate) use commands::EIO;
 
 /// What is read of an event: the device that it names, and what happened.
 pub(crate) type Happened = (Dev, Tracepoint);

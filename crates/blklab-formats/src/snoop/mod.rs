@@ -21,7 +21,7 @@ use crate::format::{Format, Reader, begins_with};
 use crate::input::Input;
 use crate::source::Source;
 use crate::text::{
-    Dialect, Io, Line, TextReader, decimal, device, is_elision, rwbs, time, unquoted,
+    Dialect, Io, Line, TextReader, decimal, device, rwbs, time, unquoted, without_content,
 };
 use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
@@ -148,10 +148,8 @@ impl Default for Snoop {
 impl Dialect for Snoop {
     fn parse<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = unquoted(line);
-        match line {
-            [] | [b'`', b'`', b'`', ..] => return Line::Blank,
-            line if is_elision(line) => return Line::Elided,
-            _ => {}
+        if let Some(said) = without_content(line) {
+            return said;
         }
         let is_note = self.titles(line) || line.starts_with(b"Tracing ");
         if is_note || line.starts_with(b"Ending tracing") {

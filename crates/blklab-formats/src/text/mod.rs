@@ -117,7 +117,7 @@ pub(crate) fn unlogged(line: &[u8]) -> (Option<Time>, &[u8]) {
 const ELISIONS: &[&str] = &["snip", "cut", "skipped", "trimmed", "truncated", "…"];
 
 /// Whether a line says that others were left out: `...`, `[...]`, `[snip]`, `<snip>`, `-- cut --`.
-pub(crate) fn is_elision(line: &[u8]) -> bool {
+fn is_elision(line: &[u8]) -> bool {
     if let [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] = line {
         return true;
     }
@@ -128,6 +128,16 @@ pub(crate) fn is_elision(line: &[u8]) -> bool {
     let end = line.iter().rposition(|b| !marks(b)).unwrap_or(begin);
     let word = line[begin..=end].to_ascii_lowercase();
     end + 1 < line.len() && ELISIONS.iter().any(|said| said.as_bytes() == word)
+}
+
+/// What a line without the marks of whoever quotes it is if it says nothing: empty, the
+/// fence of a quotation, or where others were left out.
+pub(crate) fn without_content<'a>(line: &[u8]) -> Option<Line<'a>> {
+    match line {
+        [] | [b'`', b'`', b'`', ..] => Some(Line::Blank),
+        line if is_elision(line) => Some(Line::Elided),
+        _ => None,
+    }
 }
 
 /// The line without spaces at its ends, without the marks of a mail that quotes

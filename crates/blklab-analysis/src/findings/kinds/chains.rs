@@ -78,6 +78,12 @@ fn behind_others(w: &Wait) -> (u64, Option<Pid>) {
     })
 }
 
+/// Whether any request of a device flushes its cache or passes it.
+pub(super) fn shows_flushes(disk: &Disk) -> bool {
+    let flags = disk.shown.flags;
+    flags.has(Rwbs::FLUSH) || flags.has(Rwbs::FUA)
+}
+
 /// Whether a request flushes the cache or passes it, beside its data.
 pub(super) fn flushes(r: &Request) -> bool {
     !r.is_flush() && (r.flags.has(Rwbs::FLUSH) || r.flags.has(Rwbs::FUA))

@@ -2,13 +2,12 @@
 //! fsync waits for commits whose writes wait behind others' requests: the journal is not slow, and
 //! neither are flushes; the device is busy with somebody else's.
 
-use super::chains::{self, chains, waiters};
+use super::chains::{self, chains, shows_flushes, waiters};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, percent, total};
 use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
-use blklab_trace::Rwbs;
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -73,8 +72,7 @@ struct Sum {
 impl Detector for CommitBehind {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            let flags = disk.shown.flags;
-            if !flags.has(Rwbs::FLUSH) && !flags.has(Rwbs::FUA) {
+            if !shows_flushes(disk) {
                 continue;
             }
             let chains = chains(disk);

@@ -7,7 +7,7 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
-use super::chains::{Chain, NEAR_NS, SLOW_NS, chains, flushes, instance, waiters};
+use super::chains::{Chain, NEAR_NS, SLOW_NS, chains, flushes, instance, shows_flushes, waiters};
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
@@ -90,8 +90,7 @@ struct Sum {
 impl Detector for Flushes {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
-            let flags = disk.shown.flags;
-            if !flags.has(Rwbs::FLUSH) && !flags.has(Rwbs::FUA) {
+            if !shows_flushes(disk) {
                 continue;
             }
             let chains = chains(disk);

@@ -80,6 +80,11 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Whether its clock is not beyond the device's once this is charged.
+    pub(super) fn has_room(&self, charged: u64, device: i64) -> bool {
+        self.clock + charged as i64 <= device
+    }
+
     /// A bio takes its cost from the clock (`iocg_commit_bio`).
     pub(super) fn commit(&mut self, cost: u64, charged: u64) {
         self.clock += charged as i64;

@@ -255,7 +255,7 @@ impl Policy for IoCost {
         self.group(n).cursor = part.bio.end();
         let charged = self.charge_taking_back(n, cost, now);
         let group = self.group(n);
-        let has_room = group.clock + charged as i64 <= now.device;
+        let has_room = group.has_room(charged, now.device);
         if group.waiters.is_empty() && group.debt == 0 && has_room {
             group.commit(cost, charged);
             part.qos.cost = charged;
@@ -306,7 +306,7 @@ impl Policy for IoCost {
         if rq.sector < end && rq.end() == group.cursor {
             group.cursor = end;
         }
-        let has_room = group.clock + charged as i64 <= now.device;
+        let has_room = group.has_room(charged, now.device);
         if (first.cost > 0 && has_room) || !group.is_active {
             group.commit(cost, charged);
             part.qos.cost = charged;
