@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+mod recommend;
+
+pub(crate) use recommend::RecommendArgs;
+
 use blklab::analysis::breakdown::By;
 use blklab::trace_file::Rows;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -57,6 +61,8 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Say why I/O in a trace was slow: who waited, for what, and what to change
     Why(WhyArgs),
+    /// Say what to set so that a job waits less, what others pay for it, and what to paste
+    Recommend(Box<RecommendArgs>),
     /// Show runs and traces as one page: who waited, how long, why, down to single requests
     Report(ReportArgs),
     /// Compare runs and traces: what changed, by how much, how sure that is
@@ -1091,11 +1097,12 @@ recording first, and with each finding's remedy; or with changes:
   sched=NAME  set=KEY=V,…  patch=NAME  device=NAME,parameter=V,…
   depth=PROCESS:N (at most N under way)  batch=PROCESS:N (N under one plug)
   prio=PROCESS:0…7|idle  sync=PROCESS (its writes are sync)
+  job=JOB:OPTION (a fio job has this option: job=backup:direct=1)
 
 A run directory has its context in it. An experiment is run first, on what
---kernel, --sched, --device, --set and --section say on top of its file, as
-blklab run does; --variant chooses one of several. In both cases --what-if changes the experiment and runs it
-again, so that nothing is inferred. docs/why.md explains each finding; blklab
+--kernel, --sched, --device, --fs, --memory, --set and --section say on top of its
+file, as blklab run does; --variant chooses one of several. In both cases
+--what-if changes the experiment and runs it again, so that nothing is inferred. docs/why.md explains each finding; blklab
 list findings lists them with their rules.
 
 Examples:
@@ -1125,8 +1132,14 @@ pub(crate) struct WhyArgs {
     /// A folder with a kernel's tree, as blklab run takes it
     #[arg(long, value_name = "DIR", conflicts_with = "kernel")]
     pub(crate) kernel_source: Option<String>,
+    /// The filesystem that holds its files, as blklab run takes it
+    #[arg(long, value_name = "NAME[,K=V…]")]
+    pub(crate) fs: Option<String>,
+    /// The memory of its machine, as blklab run takes it
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
     /// Only these sections of its job file
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME[,NAME…]")]
     pub(crate) section: Vec<String>,
     /// This one of the configurations that its file compares
     #[arg(long, value_name = "NAME")]
@@ -1155,6 +1168,8 @@ impl WhyArgs {
             a if a.device.is_some() => Some("--device"),
             a if a.target.is_some() => Some("--target"),
             a if a.kernel_source.is_some() => Some("--kernel-source"),
+            a if a.fs.is_some() => Some("--fs"),
+            a if a.memory.is_some() => Some("--memory"),
             a if !a.section.is_empty() => Some("--section"),
             a if a.variant.is_some() => Some("--variant"),
             _ => None,

@@ -7,16 +7,17 @@ use crate::args::WhyArgs;
 use crate::execute::prepare;
 use crate::interrupt::Interrupt;
 use crate::progress::Watcher;
-use crate::stack::Stack;
+use crate::stack::{Chosen, Stack};
 use anyhow::{Result, bail};
 use blklab::experiment::Experiment;
 use blklab::explain::Survey;
 use blklab::findings::Report;
 use blklab::matrix::{self, Cell};
 use blklab::scheduler::Schedulers;
-use blklab::targets;
+use blklab::targets::{self, Planner};
 use blklab::trace::Actions;
 use blklab::whatif::Recording;
+use std::path::Path;
 use std::slice::from_ref;
 
 /// What the pass has found.
@@ -94,21 +95,34 @@ pub(crate) fn experiment(a: &WhyArgs, schedulers: Schedulers) -> Result<Experime
         target: a.target.as_slice(),
         kernel_source: a.kernel_source.as_slice(),
         set: &a.stack.set,
+        fs: a.fs.as_slice(),
+        memory: a.memory.as_ref(),
         sections: &a.section,
         repeat: 1,
         ..Stack::default()
     };
-    let chosen = stack.chosen()?;
     let file = blklab::experiment::load(&a.file, planner.catalogue())?;
-    let cells = matrix::expand(from_ref(&file), &chosen.overrides, &planner);
+    let chosen = stack.chosen()?;
+    one_experiment(&a.file, &file, &chosen, a.variant.as_deref(), &planner)
+}
+
+/// The one experiment that options make of a file's; of several, the variant of that name.
+pub(crate) fn one_experiment(
+    path: &Path,
+    file: &Experiment,
+    chosen: &Chosen,
+    variant: Option<&str>,
+    planner: &Planner,
+) -> Result<Experiment> {
+    let cells = matrix::expand(from_ref(file), &chosen.overrides, planner);
     let mut cells = cells.map_err(|err| chosen.told(err))?;
     let names: Vec<String> = cells.iter().map(Cell::name_in_file).collect();
-    let Some(wanted) = &a.variant else {
+    let Some(wanted) = variant else {
         if cells.len() > 1 {
             bail!(
                 "{}: {} experiments ({}); one is examined: choose it with --variant NAME, or keep \
                  all with blklab run --out DIR and examine their directories",
-                a.file.display(),
+                path.display(),
                 names.len(),
                 names.join(", ")
             );

@@ -23,6 +23,7 @@ mod lives;
 mod man;
 mod output;
 mod progress;
+mod recommend;
 mod record;
 mod report;
 mod reproduce;
@@ -75,6 +76,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Record(a) => record::record(&a),
         Command::Trace(c) => trace::trace(&c, schedulers),
         Command::Why(a) => why::why(&a, schedulers),
+        Command::Recommend(a) => recommend::recommend(&a, schedulers),
         Command::Report(a) => report::report(&a, schedulers),
         Command::Compare(a) => compare::compare(&a),
         Command::FitDevice(a) => fit_device::fit_device(&a),

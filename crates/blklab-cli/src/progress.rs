@@ -78,6 +78,16 @@ impl Watcher {
         })
     }
 
+    /// How many runs have ended, of how many that are known to be wanted.
+    pub(crate) fn runs(counts: Arc<[AtomicUsize; 2]>) -> Watcher {
+        let template = "{bar:30} {pos} of {len} runs, {elapsed}";
+        Watcher::start(Some(1), template, move |bar| {
+            let [done, wanted] = [&counts[0], &counts[1]].map(|n| n.load(Ordering::Relaxed));
+            bar.set_length(wanted as u64);
+            bar.set_position(done as u64);
+        })
+    }
+
     /// That a run goes on.
     pub(crate) fn running() -> Watcher {
         Watcher::start(None, "{spinner} running, {elapsed}", |_| {})

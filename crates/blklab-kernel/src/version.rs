@@ -353,7 +353,11 @@ impl FromStr for KernelVersion {
     type Err = VersionError;
 
     fn from_str(s: &str) -> Result<KernelVersion, VersionError> {
-        let Some(kernel) = KernelVersion::of_name(s) else {
+        // Tags of git are called v6.12.
+        let tag = s
+            .strip_prefix('v')
+            .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let Some(kernel) = KernelVersion::of_name(tag.unwrap_or(s)) else {
             return Err(VersionError(not_a_kernel(s)));
         };
         if !kernel.is_from(KernelVersion::v2_6(16)) {

@@ -10,7 +10,7 @@ use blklab_fio::parse::{JobFile, ParseOptions, parse};
 use blklab_fio::release::Release;
 use blklab_fiostat::{LogKind, log_file_name};
 use blklab_types::Place;
-use blklab_types::{Error, no_such};
+use blklab_types::{Error, ErrorKind, no_such, shown};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
@@ -79,14 +79,17 @@ impl JobKey {
         let name = &self.name;
         let around =
             RealSurroundings::beside(Path::new(name)).on_machine(self.memory_bytes, self.cpus);
+        let wanted = self.wanted();
         let options = ParseOptions {
-            sections: self.sections.clone(),
+            sections: wanted.clone(),
             template: Vec::new(),
             entropy: self.seed,
             release: self.release,
             keeps_text: self.keeps_text,
         };
-        let jobs = parse(name, &self.text, &options, &around).map_err(|err| self.refused(&err))?;
+        let parsed = parse(name, &self.text, &options, &around);
+        let jobs = parsed.map_err(|err| self.refused(&err, &wanted))?;
+        self.check_all_there(&jobs, &wanted)?;
         let jobs = with_data(jobs)?;
         let mut read = vec![PathBuf::from(name)];
         read.extend(around.files_read());
@@ -98,13 +101,47 @@ impl JobKey {
         })
     }
 
+    /// The sections that are to run: `a,b` means both, unless one is called so.
+    fn wanted(&self) -> Vec<String> {
+        let is_section = |name: &str| {
+            let header = format!("[{name}]");
+            self.text
+                .lines()
+                .any(|line| line.trim().starts_with(&header))
+        };
+        let split = |given: &String| -> Vec<String> {
+            if is_section(given) {
+                return vec![given.clone()];
+            }
+            given
+                .split(',')
+                .map(|part| part.trim().to_owned())
+                .collect()
+        };
+        self.sections.iter().flat_map(split).collect()
+    }
+
+    /// Refuses sections that are to run and are not there, beside others that are.
+    fn check_all_there(&self, jobs: &JobFile, wanted: &[String]) -> Result<(), Error> {
+        let is_there = |name: &String| jobs.jobs.iter().any(|job| job.section == *name);
+        match wanted.iter().find(|name| !is_there(name)) {
+            Some(missing) => {
+                let what = format!("no section is called '{}'", shown(missing));
+                Err(Error::new(what)
+                    .of_kind(ErrorKind::UnknownName)
+                    .in_file(&self.name))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Why the file was refused, in a line.
-    fn refused(&self, err: &JobFileError) -> Error {
+    fn refused(&self, err: &JobFileError, wanted: &[String]) -> Error {
         let told = in_a_line(err);
         let Some(names) = &err.no_jobs_in else {
             return told;
         };
-        let missing = self.sections.iter().find(|s| !names.contains(s));
+        let missing = wanted.iter().find(|s| !names.contains(s));
         match missing {
             Some(missing) if !names.is_empty() => {
                 let known: Vec<&str> = if self.keeps_text {

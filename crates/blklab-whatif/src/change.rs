@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes: of the machine, and of what applications do.
 
-use crate::programs::{Otherwise, Programs};
+use crate::programs::{OfExperiment, Otherwise, Programs};
 use blklab_experiment::{Catalogue, DeviceSpec, Experiment};
 use blklab_types::{Error, IoPrio, PrioClass, no_such, shown};
 use serde::Serialize;
@@ -59,10 +59,17 @@ pub enum Change {
         /// The process, by name or pid.
         process: String,
     },
+    /// A job of fio has an option otherwise.
+    Job {
+        /// The job, by its name or a pid.
+        process: String,
+        /// As a job file has it: `cgroup=bulk`, `direct=1`.
+        option: String,
+    },
 }
 
 /// Names of changes as they are written, with an example of each.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 9] = [
     ("sched", "sched=mq-deadline"),
     ("set", "set=slice_idle=0"),
     ("patch", "patch=NAME"),
@@ -71,6 +78,7 @@ const KEYS: [(&str, &str); 8] = [
     ("batch", "batch=fio:32"),
     ("prio", "prio=fio:5"),
     ("sync", "sync=fio"),
+    ("job", "job=backup:direct=1"),
 ];
 
 /// Reads `sched=…,set=KEY=VALUE,device=NAME,parameter=value,depth=PROCESS:N`: what does not
@@ -155,6 +163,17 @@ fn one(key: &str, value: &str) -> Result<Change, Error> {
             prio(&level).ok_or_else(bad)?;
             Change::Prio { process, level }
         }
+        "job" => {
+            let (process, option) = value.split_once(':').ok_or_else(bad)?;
+            let is_option = |o: &str| !o.contains(['\n', '[', ']']) && !o.starts_with('=');
+            if process.is_empty() || option.is_empty() || !is_option(option) {
+                return Err(bad());
+            }
+            Change::Job {
+                process: process.to_owned(),
+                option: option.to_owned(),
+            }
+        }
         _ => Change::Sync { process: value },
     })
 }
@@ -213,14 +232,19 @@ impl Change {
                 e.choose_device(device, catalogue)
             }
             Change::Depth { process, depth } => {
-                programs.change(e, process, Otherwise::Depth(*depth))
+                programs.change(e, process, &Otherwise::Depth(*depth))
             }
-            Change::Batch { process, bios } => programs.change(e, process, Otherwise::Batch(*bios)),
+            Change::Batch { process, bios } => {
+                programs.change(e, process, &Otherwise::Batch(*bios))
+            }
             Change::Prio { process, level } => {
                 let prio = prio(level).ok_or_else(|| Error::new(format!("no priority {level}")))?;
-                programs.change(e, process, Otherwise::Prio(prio))
+                programs.change(e, process, &Otherwise::Prio(prio))
             }
-            Change::Sync { process } => programs.change(e, process, Otherwise::Sync),
+            Change::Sync { process } => programs.change(e, process, &Otherwise::Sync),
+            Change::Job { process, option } => {
+                programs.change(e, process, &Otherwise::Option(option.clone()))
+            }
         }
     }
 
@@ -228,11 +252,31 @@ impl Change {
     /// known.
     pub fn is_of_application(&self) -> bool {
         match self {
-            Change::Depth { .. } | Change::Batch { .. } => true,
+            Change::Depth { .. } | Change::Batch { .. } | Change::Job { .. } => true,
             Change::Set { key, .. } => name_of(key) == "read_ahead_kb",
             _ => false,
         }
     }
+}
+
+/// An experiment with changes. Its jobs are those of its file, by their names.
+///
+/// # Errors
+/// The first that is not possible: one line.
+pub fn changed(
+    e: &Experiment,
+    changes: &[Change],
+    catalogue: &Catalogue,
+) -> Result<Experiment, Error> {
+    let mut e = e.clone();
+    let mut programs = OfExperiment {
+        recorded: None,
+        catalogue,
+    };
+    apply_all(changes, &mut e, &mut programs, catalogue)?;
+    // Errors are about the change, not about a line of the file.
+    e.file.clear();
+    Ok(e)
 }
 
 /// Makes all of them.
@@ -282,6 +326,9 @@ fn set(
             "max" => Ok(()),
             _ => e.set(key, value, catalogue),
         };
+    }
+    if key.starts_with("cgroup.") {
+        return e.set(key, value, catalogue);
     }
     match name_of(key) {
         "scheduler" => Change::Scheduler {
@@ -333,6 +380,7 @@ impl fmt::Display for Change {
                 write!(f, "{process} has priority {level} of best effort")
             }
             Change::Sync { process } => write!(f, "writes of {process} are sync"),
+            Change::Job { process, option } => write!(f, "{process}: {option}"),
         }
     }
 }
@@ -357,6 +405,29 @@ mod tests {
         let device = parse("device=sata-7200-2008,rpm=5400,sync=12").expect("sound");
         assert_eq!(device[0].to_string(), "device sata-7200-2008,rpm=5400");
         assert_eq!(device.len(), 2);
+        let job = parse("job=backup:cgroup=bulk").expect("sound");
+        assert_eq!(job[0].to_string(), "backup: cgroup=bulk");
+    }
+
+    #[test]
+    fn an_experiment_has_its_jobs_changed_by_name() {
+        let workload = blklab_experiment::Workload::Fio {
+            name: "a.fio".to_owned(),
+            text: "[a]\nrw=read\n[b]\nrw=read\n".to_owned(),
+        };
+        let e = Experiment::new("a", workload);
+        let catalogue = blklab_sim::catalogue();
+        let changes = parse("job=b:direct=1").expect("sound");
+        let e = changed(&e, &changes, &catalogue).expect("it has that job");
+        let blklab_experiment::Workload::Fio { text, .. } = &e.workload else {
+            panic!("it is a job file")
+        };
+        assert_eq!(text, "[a]\nrw=read\n[b]\nrw=read\ndirect=1\n");
+        let cost = parse("set=cgroup./.io.cost.qos=enable=1").expect("sound");
+        let e = changed(&e, &cost, &catalogue).expect("a file of the root group");
+        assert!(e.cgroups.iter().any(|g| g.cost_qos.is_some()));
+        let none = changed(&e, &parse("job=c:direct=1").expect("sound"), &catalogue);
+        assert!(none.is_err_and(|err| err.what.contains("section of the job file")));
     }
 
     #[test]
@@ -371,5 +442,11 @@ mod tests {
             "set=slice_idle: write set=KEY=VALUE, as in set=slice_idle=0"
         );
         assert_eq!(told("sched="), "sched=: write sched=mq-deadline");
+        for wrong in ["job=a", "job=a:", "job=:direct=1", "job=a:x=1\n[b]"] {
+            assert!(
+                told(wrong).ends_with("write job=backup:direct=1"),
+                "{wrong}"
+            );
+        }
     }
 }

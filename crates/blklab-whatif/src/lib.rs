@@ -25,7 +25,7 @@ mod report;
 mod rerun;
 mod stage;
 
-pub use change::{Change, parse};
+pub use change::{Change, changed, parse};
 pub use figures::{COLUMNS, Column, Figures, figures};
 pub use law::{Commands, Hints, Law};
 pub use report::{Device, Row, Trial, Verdict, WhatIf};

@@ -8,7 +8,7 @@ use blklab_types::{Error, IoPrio, Pid, PrioClass, no_such};
 use blklab_workload::{Class, Flag, Io, Process, Refill, Rw};
 
 /// What a process does otherwise.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Otherwise {
     /// It keeps at most so many I/Os under way.
     Depth(u32),
@@ -18,7 +18,12 @@ pub(crate) enum Otherwise {
     Prio(IoPrio),
     /// Its writes are sync.
     Sync,
+    /// A job of fio has this option.
+    Option(String),
 }
+
+/// Why nobody else has an option.
+const ONLY_JOBS: &str = "only jobs of fio have options";
 
 /// Those who do the I/O of an experiment.
 pub(crate) trait Programs {
@@ -30,7 +35,7 @@ pub(crate) trait Programs {
         &mut self,
         e: &mut Experiment,
         process: &str,
-        otherwise: Otherwise,
+        otherwise: &Otherwise,
     ) -> Result<(), Error>;
 
     /// Files are read ahead by so many KiB.
@@ -62,15 +67,16 @@ impl Programs for Recorded {
         &mut self,
         _: &mut Experiment,
         process: &str,
-        otherwise: Otherwise,
+        otherwise: &Otherwise,
     ) -> Result<(), Error> {
         for pid in pids(self, process)? {
             let p = self.process_mut(pid).expect("it was found");
             match otherwise {
-                Otherwise::Depth(depth) => p.keep_under_way(depth),
-                Otherwise::Batch(bios) => p.submit_in_batches(bios as usize),
-                Otherwise::Prio(prio) => p.prio = prio,
+                Otherwise::Depth(depth) => p.keep_under_way(*depth),
+                Otherwise::Batch(bios) => p.submit_in_batches(*bios as usize),
+                Otherwise::Prio(prio) => p.prio = *prio,
                 Otherwise::Sync => p.write_sync(),
+                Otherwise::Option(_) => return Err(Error::new(ONLY_JOBS)),
             }
         }
         Ok(())
@@ -85,9 +91,9 @@ impl Programs for Recorded {
     }
 }
 
-/// The workload of an experiment; `recorded` knows the names behind pids.
+/// The workload of an experiment; `recorded`, if it ran, knows the names behind pids.
 pub(crate) struct OfExperiment<'a> {
-    pub(crate) recorded: &'a Recorded,
+    pub(crate) recorded: Option<&'a Recorded>,
     pub(crate) catalogue: &'a Catalogue,
 }
 
@@ -95,8 +101,10 @@ impl OfExperiment<'_> {
     /// The name of a process that may be given by its pid.
     fn name<'n>(&'n self, process: &'n str) -> &'n str {
         let is_it = |p: &&blklab_infer::Process| process.parse() == Ok(p.pid);
-        let found = self.recorded.processes.iter().find(is_it);
-        found.and_then(|p| p.name.as_deref()).unwrap_or(process)
+        let mut all = self.recorded.iter().flat_map(|r| &r.processes);
+        all.find(is_it)
+            .and_then(|p| p.name.as_deref())
+            .unwrap_or(process)
     }
 }
 
@@ -105,7 +113,7 @@ impl Programs for OfExperiment<'_> {
         &mut self,
         e: &mut Experiment,
         process: &str,
-        otherwise: Otherwise,
+        otherwise: &Otherwise,
     ) -> Result<(), Error> {
         match &mut e.workload {
             Workload::Fio { text, .. } => {
@@ -122,10 +130,8 @@ impl Programs for OfExperiment<'_> {
                         &names,
                     )));
                 }
-                all.iter_mut()
-                    .filter(|p| is_it(p))
-                    .for_each(|p| alter(p, otherwise));
-                Ok(())
+                let mut those = all.iter_mut().filter(|p| is_it(p));
+                those.try_for_each(|p| alter(p, otherwise))
             }
             Workload::Scenario(_) => {
                 Err(Error::new("what its programs do is fixed by the scenario"))
@@ -142,8 +148,9 @@ impl Programs for OfExperiment<'_> {
 }
 
 /// Options of a fio job that make it do so.
-fn options(otherwise: Otherwise) -> Vec<String> {
+fn options(otherwise: &Otherwise) -> Vec<String> {
     match otherwise {
+        Otherwise::Option(option) => vec![option.clone()],
         Otherwise::Depth(depth) => vec![format!("iodepth={depth}")],
         // One call submits all of them, and one reaps them: only an engine with a queue can.
         Otherwise::Batch(n) => vec![
@@ -196,11 +203,12 @@ fn amended(text: &str, job: &str, options: &[String]) -> Result<String, Error> {
     Err(Error::new(no_such("section of the job file", job, &names)))
 }
 
-fn alter(p: &mut Process, otherwise: Otherwise) {
+fn alter(p: &mut Process, otherwise: &Otherwise) -> Result<(), Error> {
     match otherwise {
-        Otherwise::Depth(depth) => p.depth = depth,
+        Otherwise::Option(_) => return Err(Error::new(ONLY_JOBS)),
+        Otherwise::Depth(depth) => p.depth = *depth,
         Otherwise::Batch(bios) => {
-            p.depth = bios;
+            p.depth = *bios;
             p.refill = Refill::All;
         }
         Otherwise::Prio(prio) => {
@@ -214,6 +222,7 @@ fn alter(p: &mut Process, otherwise: Otherwise) {
         }
         Otherwise::Sync => write_sync(&mut p.io),
     }
+    Ok(())
 }
 
 fn write_sync(io: &mut Io) {
@@ -236,7 +245,7 @@ mod tests {
     #[test]
     fn options_come_last_in_each_section_of_the_name() {
         let text = "[global]\nbs=4k\n[scan]\niodepth=64\n; end\n[other]\nrw=read\n[scan]\nrw=read";
-        let got = amended(text, "scan", &options(Otherwise::Depth(4))).expect("it is there");
+        let got = amended(text, "scan", &options(&Otherwise::Depth(4))).expect("it is there");
         assert_eq!(
             got,
             "[global]\nbs=4k\n[scan]\niodepth=64\n; end\niodepth=4\n[other]\nrw=read\n\

@@ -104,7 +104,7 @@ impl<'a> Rerun<'a> {
         let mut e = self.known.experiment.clone();
         let catalogue = self.known.planner.catalogue();
         let mut programs = OfExperiment {
-            recorded: &self.recorded,
+            recorded: Some(&self.recorded),
             catalogue,
         };
         apply_all(changes, &mut e, &mut programs, catalogue)?;

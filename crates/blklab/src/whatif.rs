@@ -4,7 +4,7 @@
 
 pub use blklab_whatif::{
     COLUMNS, Change, Column, Device, Figures, Known, OwnRun, Rerun, Row, Stage, Trial, Verdict,
-    WhatIf, parse,
+    WhatIf, changed, parse,
 };
 
 use blklab_analysis::lifecycle::Lifecycles;

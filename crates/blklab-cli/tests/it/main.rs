@@ -31,6 +31,7 @@ mod own_runs;
 mod plan;
 mod progress;
 mod re_enact;
+mod recommend;
 mod record;
 mod repeat;
 mod replay;

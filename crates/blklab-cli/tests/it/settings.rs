@@ -211,3 +211,49 @@ fn the_manual_has_every_setting() {
         );
     }
 }
+
+#[test]
+fn values_are_taken_as_people_write_them() {
+    let folder = Folder::new();
+    let job =
+        "[a]\nrw=randread\ndirect=1\nsize=4m\nnumber_ios=8\ncgroup=g\n[b]\nrw=read\nsize=4k\n";
+    folder.write("j.fio", job);
+    let same = |plain: [&str; 2], written: [&str; 2]| {
+        let run = |more: [&str; 2]| {
+            let arguments = ["run", "j.fio", "--sched", "mq-deadline", "--out"];
+            let out = folder.run(&[&arguments[..], &["out"], &more[..]].concat());
+            assert_eq!(out.code, Some(0), "{more:?}: {}", out.stderr);
+            let text = folder.read("out/experiment.toml");
+            std::fs::remove_dir_all(folder.path("out")).expect("it was made");
+            text
+        };
+        assert_eq!(run(plain), run(written), "{written:?}");
+    };
+    for (plain, written) in [
+        ("dirty_bytes=67108864", "dirty_bytes=64m"),
+        ("read_expire=2000", "read_expire=2s"),
+        ("max_sectors_kb=1024", "max_sectors_kb=1m"),
+        ("wbt_lat_usec=2000", "wbt_lat_usec=2ms"),
+        (
+            "cgroup.g.io.max=wbps=104857600",
+            "cgroup.g.io.max=wbps=100m",
+        ),
+    ] {
+        same(["--set", plain], ["--set", written]);
+    }
+    same(["--kernel", "6.12"], ["--kernel", "v6.12"]);
+    same(["--section", "a"], ["--section", "a"]);
+    let both = folder.run(&["run", "j.fio", "--section", "a,b"]);
+    assert!(
+        both.stdout.contains("2 jobs") || both.stdout.contains("job b"),
+        "{}",
+        both.stdout
+    );
+    let typo = folder.run(&["run", "j.fio", "--section", "a,c"]);
+    assert_eq!(typo.code, Some(2));
+    assert!(
+        typo.stderr.contains("no section is called 'c'"),
+        "{}",
+        typo.stderr
+    );
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `io.max` as it is written and read.
 
+use super::value::parse_size;
 use blklab_types::no_such;
 use blklab_types::{IoMax, shown};
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ pub(crate) fn write_io_max(max: &mut IoMax, text: &str) -> Result<(), String> {
     let bad = |what: &str| {
         Err(format!(
             "io.max: {what}; write rbps=, wbps= (bytes per second), riops=, wiops= (I/Os per \
-             second) with a number above 0 or max, as in rbps=1048576 wiops=120"
+             second) with a number above 0, a size such as 100m, or max, as in rbps=1048576 wiops=120"
         ))
     };
     let mut any = false;
@@ -23,8 +24,8 @@ pub(crate) fn write_io_max(max: &mut IoMax, text: &str) -> Result<(), String> {
         };
         let limit = match value {
             "max" => None,
-            _ => match value.parse::<u64>() {
-                Ok(n) if n > 0 => Some(n),
+            _ => match limit_of(key, value) {
+                Some(n) if n > 0 => Some(n),
                 _ => return bad(&format!("'{}' has no such value", shown(word))),
             },
         };
@@ -38,6 +39,15 @@ pub(crate) fn write_io_max(max: &mut IoMax, text: &str) -> Result<(), String> {
         any = true;
     }
     if any { Ok(()) } else { bad("no limit") }
+}
+
+/// Bytes may be written as a size.
+fn limit_of(key: &str, value: &str) -> Option<u64> {
+    if key.ends_with("bps") {
+        parse_size(value).ok()
+    } else {
+        value.parse().ok()
+    }
 }
 
 /// The words of the limits that there are.

@@ -12,6 +12,7 @@
 //! beside their models, and the catalogue shows them ([`crate::Models`]); what is set
 //! of them is kept by name, for the model to read.
 
+mod amount;
 pub(crate) mod cgroup;
 mod chosen;
 mod io_cost;

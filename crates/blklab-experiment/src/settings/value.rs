@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values of settings: read from texts, kept in an experiment, written.
 
+use super::amount::amount;
 use super::{Access, Form, Home, Setting};
 use crate::{Catalogue, Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable};
-use blklab_types::Error;
-use blklab_types::shown;
+use blklab_types::{Error, Unit, shown};
 use serde_json::{Value, json};
 
 /// A size with an optional suffix k, m, g, t (powers of 1024), in bytes.
@@ -135,7 +135,7 @@ impl Setting {
     /// Writes what an experiment file says in the finer unit of the field.
     pub(crate) fn set_fine_in_file(&self, e: &mut Experiment, value: &str) -> Result<(), Error> {
         let name = self.fine_name.unwrap_or_default();
-        let number = whole(name, value).map_err(|err| err.about(self.key()))?;
+        let number = amount(name, Unit::Count, value).map_err(|err| err.about(self.key()))?;
         self.check_range(self.widest(), number.div_euclid(self.per_unit))?;
         self.put(e, Some(number));
         Ok(())
@@ -164,7 +164,7 @@ impl Setting {
                 Ok(())
             }
             Access::Tunable => {
-                let number = whole(self.name(), value).map_err(about)?;
+                let number = amount(self.name(), row.unit, value).map_err(about)?;
                 replace(&mut e.tunables, self.name(), number);
                 Ok(())
             }
@@ -228,7 +228,7 @@ impl Setting {
                 }
             },
             Form::OneOf(whose, valid) => {
-                let number = whole(name, value)?;
+                let number = amount(name, row.unit, value)?;
                 if !valid.contains(&number) {
                     let words: Vec<String> = valid.iter().map(i64::to_string).collect();
                     let (last, others) = words.split_last().expect("a choice has values");
@@ -239,7 +239,7 @@ impl Setting {
                 }
                 number
             }
-            Form::Number | Form::Text | Form::Choice(_) => whole(name, value)?,
+            Form::Number | Form::Text | Form::Choice(_) => amount(name, row.unit, value)?,
         };
         self.check_range(row, number)?;
         Ok(number * self.per_unit)
@@ -401,13 +401,4 @@ fn given<'v, T>(values: &'v [(String, T)], name: &str) -> Option<&'v T> {
 fn replace<T>(values: &mut Vec<(String, T)>, name: &str, value: T) {
     values.retain(|(key, _)| key != name);
     values.push((name.to_owned(), value));
-}
-
-fn whole(name: &str, value: &str) -> Result<i64, Error> {
-    value.parse().map_err(|_| {
-        Error::new(format!(
-            "{name}={}: the value is not a whole number",
-            shown(value)
-        ))
-    })
 }
