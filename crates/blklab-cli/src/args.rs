@@ -218,6 +218,10 @@ pub(crate) struct RunArgs {
         default_value = "1"
     )]
     pub(crate) repeat: String,
+    /// Repetitions draw the same random offsets, as fio does without randrepeat=0; without
+    /// this they draw others where the job file says nothing of randrepeat
+    #[arg(long)]
+    pub(crate) repeat_exact: bool,
     /// Seed of the first repetition [default: the file's, else 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

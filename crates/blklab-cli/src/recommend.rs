@@ -11,8 +11,8 @@ use crate::interrupt::Interrupt;
 use crate::progress::Watcher;
 use crate::stack::Stack;
 use anyhow::{Result, bail};
-use blklab::experiment::Experiment;
-use blklab::run_directory::{RunDir, is_trace};
+use blklab::experiment::{Experiment, TraceSpec, Workload};
+use blklab::run_directory::RunDir;
 use blklab::scheduler::Schedulers;
 use blklab::targets;
 use blklab::types::{Error, ErrorKind};
@@ -93,18 +93,29 @@ fn by_option(err: Error, a: &RecommendArgs) -> Error {
     if is_named { err.in_file(option) } else { err }
 }
 
+/// The processes of a trace, which submit when what they waited for has ended.
+fn of_trace(a: &RecommendArgs) -> Result<Experiment> {
+    if a.device.is_none() {
+        bail!(
+            "{}: on which device? name one (--device), or fit one to the trace (blklab fit-device)",
+            a.file.display()
+        );
+    }
+    let mut spec = TraceSpec::new(&a.file.display().to_string());
+    for (key, value) in [("loop", "closed"), ("sectors", "wrap")] {
+        spec.set(key, value)?;
+    }
+    Ok(Experiment::new("trace", Workload::Trace(spec)))
+}
+
 /// The experiment of the file, with what the options say on top of it.
 fn experiment(a: &RecommendArgs, planner: &targets::Planner) -> Result<Experiment> {
     let file = if a.file.is_dir() {
         RunDir::open(&a.file, planner.catalogue())?.experiment
-    } else if is_trace(&a.file) && !crate::source::is_experiment(&a.file) {
-        bail!(
-            "{}: a trace does not say what its processes would do under other settings; make a \
-             job of it (blklab trace to-fio), or ask blklab why --what-if of it",
-            a.file.display()
-        );
-    } else {
+    } else if crate::source::is_experiment(&a.file) {
         blklab::experiment::load(&a.file, planner.catalogue())?
+    } else {
+        of_trace(a)?
     };
     let stack = Stack {
         kernel: a.kernel.as_slice(),

@@ -223,6 +223,7 @@ fn read(a: &RunArgs, repeat: &Repeat, catalogue: &Catalogue) -> Result<(Vec<Expe
         patch: &a.patch,
         seed: a.seed,
         repeat: repeat.most(),
+        repeat_exact: a.repeat_exact,
         sections: &a.section,
     };
     Ok((experiments, stack.chosen()?))

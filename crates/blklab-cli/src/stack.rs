@@ -63,6 +63,8 @@ pub struct Stack<'a> {
     pub seed: Option<u64>,
     /// `--repeat`.
     pub repeat: u32,
+    /// `--repeat-exact`.
+    pub repeat_exact: bool,
     /// `--section`.
     pub sections: &'a [String],
 }
@@ -92,6 +94,7 @@ impl Stack<'_> {
             patches: patches.collect::<Result<Vec<_>, _>>()?,
             seed: self.seed,
             repeat: self.repeat,
+            repeat_exact: self.repeat_exact,
             sections: self.sections.to_vec(),
         };
         options::check_contradictions(&overrides, &given)?;

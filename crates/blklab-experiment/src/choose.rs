@@ -47,6 +47,7 @@ impl Experiment {
             vm: Vm::default(),
             fio: Release::default(),
             seed: 0,
+            vary_offsets: false,
             workload,
             sections: Vec::new(),
             cgroups: Vec::new(),

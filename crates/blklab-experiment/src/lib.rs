@@ -111,6 +111,9 @@ pub struct Experiment {
     pub fio: Release,
     /// Seed of everything random in the models.
     pub seed: u64,
+    /// fio's random numbers follow the seed, unless the job file says `randrepeat` itself: with
+    /// its default all runs of a job draw the same.
+    pub vary_offsets: bool,
     /// What issues the I/O.
     pub workload: Workload,
     /// Only these sections of the fio job file; all if empty.

@@ -86,6 +86,7 @@ pub(crate) struct RawExperiment {
     vm: Table,
     fio: Option<Scalar>,
     seed: Option<u64>,
+    vary_offsets: Option<bool>,
     #[serde(default)]
     cgroup: BTreeMap<String, BTreeMap<String, RawFile>>,
     processes: Option<Vec<Process>>,
@@ -399,6 +400,7 @@ impl RawExperiment {
             e.set("fio", &fio.text(), catalogue)?;
         }
         e.seed = self.seed.unwrap_or(0);
+        e.vary_offsets = self.vary_offsets.unwrap_or(false);
         read_settings(&mut e, Home::Queue, &self.queue, catalogue)?;
         if let Some(table) = self.device {
             resolve_device(&mut e, table, catalogue)?;

@@ -6,7 +6,7 @@ use blklab::failures;
 use blklab::job_rows::{JobRow, job_rows};
 use blklab::run::{Collect, RunOptions};
 use blklab::whatif::{Change, changed};
-use blklab_experiment::{Experiment, Workload};
+use blklab_experiment::Experiment;
 use blklab_types::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,17 +23,14 @@ pub(crate) struct Wanted {
 pub(crate) struct Bench<'a> {
     pub(crate) experiment: Experiment,
     pub(crate) how: &'a How<'a>,
-    /// Names of fio jobs.
-    pub(crate) jobs: Vec<String>,
     runs: AtomicUsize,
 }
 
 impl<'a> Bench<'a> {
-    pub(crate) fn new(experiment: &Experiment, jobs: Vec<String>, how: &'a How<'a>) -> Bench<'a> {
+    pub(crate) fn new(experiment: &Experiment, how: &'a How<'a>) -> Bench<'a> {
         Bench {
             experiment: experiment.clone(),
             how,
-            jobs,
             runs: AtomicUsize::new(0),
         }
     }
@@ -69,9 +66,8 @@ impl<'a> Bench<'a> {
     fn run(&self, wanted: &Wanted) -> Result<Vec<JobRow>, Error> {
         let catalogue = self.how.planner.catalogue();
         let mut e = changed(&self.experiment, &wanted.changes, catalogue)?;
-        if wanted.repetition > 0 {
-            e = self.with_other_chance(&e, wanted.repetition)?;
-        }
+        e.seed = e.seed.saturating_add(u64::from(wanted.repetition));
+        e.vary_offsets |= wanted.repetition > 0;
         let plan = self.how.planner.plan(&e)?;
         let options = RunOptions {
             stop: Arc::clone(&self.how.stop),
@@ -90,18 +86,5 @@ impl<'a> Bench<'a> {
             Some(first) => Err(Error::new(first)),
             None => Ok(job_rows(&output)),
         }
-    }
-
-    /// The same experiment with other random numbers, those of jobs included that repeat
-    /// theirs in each run of fio.
-    fn with_other_chance(&self, e: &Experiment, repetition: u32) -> Result<Experiment, Error> {
-        let mut e = e.clone();
-        e.seed = e.seed.saturating_add(u64::from(repetition));
-        if !matches!(e.workload, Workload::Fio { .. }) {
-            return Ok(e);
-        }
-        let vary = |job: &String| crate::step::option(job, "randrepeat=0");
-        let changes: Vec<Change> = self.jobs.iter().map(vary).collect();
-        changed(&e, &changes, self.how.planner.catalogue())
     }
 }

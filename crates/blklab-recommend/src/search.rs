@@ -136,13 +136,7 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         .jobs()
         .map(|text| text.jobs.jobs.as_slice())
         .unwrap_or_default();
-    let mut names: Vec<String> = Vec::new();
-    for job in jobs {
-        if !names.contains(&job.section) {
-            names.push(job.section.clone());
-        }
-    }
-    let bench = Bench::new(e, names, how);
+    let bench = Bench::new(e, how);
     let as_it_is = Wanted {
         changes: Vec::new(),
         repetition: 0,
@@ -400,7 +394,7 @@ fn confirm(
 ) -> Result<Confirmed, Error> {
     let mut there = bench.experiment.clone();
     there.set("target", target, bench.how.planner.catalogue())?;
-    let bench = Bench::new(&there, bench.jobs.clone(), bench.how);
+    let bench = Bench::new(&there, bench.how);
     let sides = [Vec::new(), changes.to_vec()];
     let wanted = sides.map(|changes| Wanted {
         changes,

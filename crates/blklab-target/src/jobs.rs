@@ -45,6 +45,7 @@ pub(crate) struct JobKey {
     text: String,
     sections: Vec<String>,
     seed: u64,
+    vary_offsets: bool,
     release: Release,
     keeps_text: bool,
     memory_bytes: u64,
@@ -67,6 +68,7 @@ impl JobKey {
             text: text.into_owned(),
             sections: e.sections.clone(),
             seed: e.seed,
+            vary_offsets: e.vary_offsets,
             release: e.fio,
             keeps_text: is_of_a_stranger(e, name),
             memory_bytes: e.vm.memory_bytes(e.kernel),
@@ -82,7 +84,7 @@ impl JobKey {
         let wanted = self.wanted();
         let options = ParseOptions {
             sections: wanted.clone(),
-            template: Vec::new(),
+            template: varied(self.vary_offsets),
             entropy: self.seed,
             release: self.release,
             keeps_text: self.keeps_text,
@@ -157,6 +159,12 @@ impl JobKey {
             },
         }
     }
+}
+
+/// What stands before the job file where its random numbers follow the seed.
+fn varied(vary_offsets: bool) -> Vec<String> {
+    let line = vary_offsets.then(|| "randrepeat=0".to_owned());
+    line.into_iter().collect()
 }
 
 impl JobText {

@@ -28,6 +28,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Repetitions with different seeds.
     pub repeat: u32,
+    /// Repetitions draw the same random offsets where fio would (its `randrepeat`).
+    pub repeat_exact: bool,
     /// Only these sections of job files; those of the file if empty.
     pub sections: Vec<String>,
 }
@@ -334,6 +336,7 @@ fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell
                 let mut c = c.clone();
                 c.repetition = i;
                 c.experiment.seed = c.experiment.seed.saturating_add(u64::from(i));
+                c.experiment.vary_offsets |= i > 0 && !o.repeat_exact;
                 c
             })
         })

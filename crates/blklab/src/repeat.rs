@@ -175,6 +175,7 @@ impl<'a> Rounds<'a> {
             let begun = file.asked;
             match self.repeat {
                 Repeat::Times(times) if begun == 0 => file.asked = *times,
+                Repeat::Times(times) if *times > 1 => file.see_whether_same(self.cells, runs),
                 Repeat::Times(_) => {}
                 Repeat::Until(enough) if begun == 0 => file.asked = FEWEST.min(enough.max),
                 Repeat::Until(enough) => file.look(enough, self.cells, runs),
@@ -197,13 +198,13 @@ impl<'a> Rounds<'a> {
     }
 
     /// A line for each file whose repetitions ended by a rule: which, and how well the
-    /// metric is known.
+    /// metric is known; and for each whose repetitions are the same run.
     pub fn notes(&self) -> Vec<String> {
-        let Repeat::Until(enough) = self.repeat else {
-            return Vec::new();
-        };
         let note = |file: &File| {
-            let text = file.end.as_ref()?.text(enough, file.asked);
+            let text = match self.repeat {
+                Repeat::Until(enough) => file.end.as_ref()?.text(enough, file.asked),
+                Repeat::Times(_) => same_runs(file.end.as_ref().map(|_| file.asked)?),
+            };
             let named = self.cells.iter().find(|c| c.file_idx == file.file_idx);
             let id = named.filter(|_| self.files.len() > 1);
             Some(id.map_or(text.clone(), |c| format!("{}: {text}", c.experiment.id)))
@@ -212,19 +213,55 @@ impl<'a> Rounds<'a> {
     }
 }
 
+/// What is said of repetitions that are the same run.
+fn same_runs(runs: u32) -> String {
+    format!(
+        "{runs} runs of each are the same, event for event: nothing in them depends on the seed \
+         (fio's offsets do, unless the job file says randrepeat=1)"
+    )
+}
+
+/// The runs of each experiment of a file, one slice for each.
+fn by_experiment<'r, 'c>(
+    runs: &'r [(&'c Cell, &'c RunOutput)],
+) -> impl Iterator<Item = &'r [(&'c Cell, &'c RunOutput)]> {
+    runs.chunk_by(|a, b| a.0.label == b.0.label)
+}
+
+fn all_same(runs: &[(&Cell, &RunOutput)]) -> bool {
+    runs.iter().all(|(_, run)| run.digest == runs[0].1.digest)
+}
+
 impl File {
-    /// Ends it, or asks for more.
-    fn look(&mut self, enough: &Enough, cells: &[Cell], runs: &[Option<RunOutput>]) {
+    /// Its runs so far.
+    fn runs<'c>(
+        &self,
+        cells: &'c [Cell],
+        runs: &'c [Option<RunOutput>],
+    ) -> Vec<(&'c Cell, &'c RunOutput)> {
         let of_file = cells.iter().zip(runs);
         let of_file = of_file.filter(|(c, _)| c.file_idx == self.file_idx);
-        let of_file: Vec<(&Cell, &RunOutput)> = of_file
+        of_file
             .filter_map(|(c, run)| Some((c, run.as_ref()?)))
-            .collect();
+            .collect()
+    }
+
+    /// Ends it where all repetitions of each experiment are the same run.
+    fn see_whether_same(&mut self, cells: &[Cell], runs: &[Option<RunOutput>]) {
+        let runs = self.runs(cells, runs);
+        let mut experiments = by_experiment(&runs);
+        let is_same = experiments.all(|one| one.len() > 1 && all_same(one));
+        self.end = (is_same && !runs.is_empty()).then_some(End::Same);
+    }
+
+    /// Ends it, or asks for more.
+    fn look(&mut self, enough: &Enough, cells: &[Cell], runs: &[Option<RunOutput>]) {
+        let of_file = self.runs(cells, runs);
         let mut widest: Option<Widest> = None;
         let mut is_same = true;
-        for one in of_file.chunk_by(|a, b| a.0.label == b.0.label) {
+        for one in by_experiment(&of_file) {
             let outputs: Vec<&RunOutput> = one.iter().map(|(_, run)| *run).collect();
-            is_same &= outputs.iter().all(|run| run.digest == outputs[0].digest);
+            is_same &= all_same(one);
             for (who, half_width) in widths(&outputs, &enough.column) {
                 if widest.as_ref().is_none_or(|w| half_width > w.half_width) {
                     let who = format!("{who} under {}", one[0].0.name_in_file());
@@ -251,10 +288,7 @@ impl End {
         let name = &enough.column.name;
         let asked = Percent(enough.half_width);
         match self {
-            End::Same => format!(
-                "{runs} runs of each are the same, event for event: nothing in them depends on \
-                 the seed (fio's offsets do with randrepeat=0)"
-            ),
+            End::Same => same_runs(runs),
             End::Enough(None) => format!("{runs} runs: no job and no disk has {name} in each"),
             End::Enough(Some(w)) => format!(
                 "{runs} runs: {name} is known within ±{} (95 % interval of its mean; ±{asked} was \

@@ -26,8 +26,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct RecommendArgs {
-    /// A fio job file, an experiment file, a built-in scenario, or a run directory
-    #[arg(value_name = "JOB|RUN")]
+    /// A fio job file, an experiment file, a built-in scenario, a run directory, or a trace
+    /// (whose processes run in closed loop on the device that --device names)
+    #[arg(value_name = "JOB|RUN|TRACE")]
     pub(crate) file: PathBuf,
     /// What is to become better [default: the p99.9 of the job that is worst off, of its
     /// syncs where jobs sync]

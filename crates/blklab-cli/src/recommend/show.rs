@@ -170,6 +170,7 @@ fn table(out: &mut impl Write, r: &Recommendation, all: bool) -> Result<()> {
             "   and {} more (-v shows all)",
             r.tried.len() - shown.len()
         )?;
+        without_effect(out, r)?;
     }
     Ok(())
 }

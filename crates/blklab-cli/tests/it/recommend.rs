@@ -5,9 +5,9 @@ use crate::support::Folder;
 use serde_json::Value;
 
 /// A reader whose reads wait behind a writer that keeps the device full.
-const BESIDE_WRITER: &str = "[global]\ndirect=1\nsize=256m\ntime_based=1\nruntime=200ms\n\
+const BESIDE_WRITER: &str = "[global]\nfilename=/dev/sda\ndirect=1\nsize=256m\ntime_based=1\nruntime=200ms\n\
     [web]\nrw=randread\nbs=4k\nioengine=psync\nthinktime=500\n\
-    [backup]\nrw=write\nbs=256k\nioengine=libaio\niodepth=64\n";
+    [backup]\noffset=1g\nrw=write\nbs=256k\nioengine=libaio\niodepth=64\n";
 
 /// One reader, and a device that takes a fixed time.
 const ALONE: &str = "[web]\nrw=randread\ndirect=1\nbs=4k\nsize=64m\nio_size=1m\n";
@@ -123,4 +123,37 @@ fn what_is_asked_wrongly_is_told_in_a_line() {
         assert!(out.stderr.contains(told), "{option} {text}: {}", out.stderr);
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
     }
+}
+
+#[test]
+fn a_trace_is_asked_with_the_device_that_is_named() {
+    let folder = Folder::new();
+    folder.write("j.fio", BESIDE_WRITER);
+    let run = [
+        "run", "j.fio", "--device", DEVICE, "--kernel", "6.12", "--trace", "t.txt",
+    ];
+    folder.ok(&run);
+    let without = folder.run(&["recommend", "t.txt"]);
+    assert_eq!(without.code, Some(2));
+    assert!(
+        without.stderr.contains("on which device?"),
+        "{}",
+        without.stderr
+    );
+    let goal = "p99 of web";
+    let asked = [
+        "recommend",
+        "t.txt",
+        "--device",
+        DEVICE,
+        "--kernel",
+        "6.12",
+        "--for",
+        goal,
+    ];
+    let out = folder.run(&[&asked[..], &["--format", "json", "--repeat", "2"]].concat());
+    assert_eq!(out.code, Some(0), "{}", out.stderr);
+    let answer: Value = serde_json::from_str(&out.stdout).expect("it is JSON");
+    assert_eq!(answer["goal"], goal);
+    assert!(!answer["tried"].as_array().expect("a list").is_empty());
 }

@@ -101,3 +101,52 @@ fn runs_that_a_seed_does_not_change_are_not_repeated() {
         "{text}"
     );
 }
+
+#[test]
+fn repetitions_draw_other_offsets_unless_the_job_or_the_user_says_otherwise() {
+    let folder = Folder::new();
+    let job = |more: &str| {
+        format!("[a]\nrw=randread\ndirect=1\nsize=64m\nnumber_ios=40\nioengine=psync\n{more}")
+    };
+    folder.write("plain.fio", job(""));
+    folder.write("same.fio", job("randrepeat=1\n"));
+    let offsets = |file: &str, more: &[&str]| -> Vec<String> {
+        let run = [
+            &[
+                "run", file, "--repeat", "2", "--out", "o", "--sched", "none",
+            ],
+            more,
+        ]
+        .concat();
+        let out = folder.run(&run);
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        let each = folder.names("o").into_iter().map(|name| {
+            let trace = format!("o/{name}/events.blk");
+            let text = folder.ok(&["trace", "print", &trace]);
+            let queued = text.lines().filter(|l| l.contains(" Q "));
+            let sector = |l: &str| l.split_whitespace().nth(7).unwrap_or_default().to_owned();
+            queued.map(sector).collect::<Vec<String>>().join(",")
+        });
+        let each = each.collect();
+        std::fs::remove_dir_all(folder.path("o")).expect("it was made");
+        each
+    };
+    let plain = offsets("plain.fio", &[]);
+    assert_eq!(plain.len(), 2);
+    assert_ne!(plain[0], plain[1]);
+    let exact = offsets("plain.fio", &["--repeat-exact"]);
+    assert_eq!(exact[0], exact[1]);
+    assert_eq!(exact[0], plain[0], "the first is as without repetitions");
+    let same = offsets("same.fio", &[]);
+    assert_eq!(same[0], same[1]);
+}
+
+#[test]
+fn repetitions_that_are_the_same_run_say_so() {
+    let folder = Folder::new();
+    let process = "[[processes]]\nname = \"a\"\npid = 7\ndepth = 2\n\
+        io = { pattern = \"sequential\", rw = \"read\", start = 0, nsect = 8, count = 9 }\n";
+    folder.write("j.toml", format!("kernel = \"6.12\"\n{process}"));
+    let run = folder.ok(&["run", "j.toml", "--repeat", "3", "--device", "serial"]);
+    assert!(run.contains("3 runs of each are the same"), "{run}");
+}

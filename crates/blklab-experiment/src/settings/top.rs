@@ -66,6 +66,17 @@ pub(super) static SETTINGS: &[Setting] = &[
             set: |e, seed| e.seed = seed.unwrap_or(0).unsigned_abs(),
         },
     ),
+    setting(Unit::Bool, 0, (0, 1))
+        .effective(|e, _| e.vary_offsets.then_some(1))
+        .at(
+            Home::Top,
+            "vary_offsets",
+            "random numbers of fio follow the seed where the job file says no randrepeat",
+            Access::Number {
+                get: |e| e.vary_offsets.then_some(1),
+                set: |e, on| e.vary_offsets = on.is_some_and(|on| on != 0),
+            },
+        ),
     text(
         "fio",
         "release of fio that job files follow, 1.24 or 3.33",

@@ -67,6 +67,15 @@ impl Who {
     }
 }
 
+/// A job file whose random numbers follow the seed, unless it says `randrepeat` itself.
+fn varied(job: String, vary_offsets: bool) -> String {
+    if vary_offsets {
+        format!("[global]\nrandrepeat=0\n{job}")
+    } else {
+        job
+    }
+}
+
 impl Task {
     /// That of a plan, with the groups of its jobs in the experiment.
     ///
@@ -100,7 +109,10 @@ impl Task {
         let mut logs = Logs::new(text, &stack.top_path())?;
         Ok(Task {
             place: Place::new(e, &text.jobs, stack.sectors())?,
-            load: Load::Fio(job_logs::spell_out(text, &mut logs)?),
+            load: Load::Fio(varied(
+                job_logs::spell_out(text, &mut logs)?,
+                e.vary_offsets,
+            )),
             logs,
             who: Who::Jobs(jobs.clone()),
             notes: Vec::new(),
