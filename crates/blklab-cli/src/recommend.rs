@@ -15,7 +15,7 @@ use blklab::experiment::{Experiment, TraceSpec, Workload};
 use blklab::run_directory::RunDir;
 use blklab::scheduler::Schedulers;
 use blklab::targets;
-use blklab::types::{Error, ErrorKind};
+use blklab::types::Error;
 use blklab_recommend::{Ask, Goal, How, Keep, RUNS_MIN};
 use std::io::Write as _;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) fn recommend(a: &RecommendArgs, schedulers: Schedulers) -> Result<Out
     let answer = match answer {
         Ok(answer) => answer,
         Err(_) if interrupt.happened() => return Ok(Outcome::Interrupted),
-        Err(err) => return Err(by_option(err, a).into()),
+        Err(err) => return Err(by_option(err).into()),
     };
     let mut out = std::io::stdout().lock();
     match a.output_format {
@@ -86,11 +86,13 @@ fn asked(a: &RecommendArgs) -> Result<Ask> {
     })
 }
 
-/// A job that nobody has was named by an option.
-fn by_option(err: Error, a: &RecommendArgs) -> Error {
-    let is_named = err.kind == ErrorKind::UnknownName && &*err.key == "job";
-    let option = if a.goal.is_some() { "--for" } else { "--keep" };
-    if is_named { err.in_file(option) } else { err }
+/// What is wrong with an option's text is known once the experiment has run.
+fn by_option(err: Error) -> Error {
+    match &*err.key {
+        "goal" => err.in_file("--for"),
+        "keep" => err.in_file("--keep"),
+        _ => err,
+    }
 }
 
 /// The processes of a trace, which submit when what they waited for has ended.

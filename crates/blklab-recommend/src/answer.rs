@@ -62,6 +62,8 @@ pub struct Tried {
     pub value: String,
     /// How many times better it is; below 1 it is worse.
     pub gain: f64,
+    /// The same with the first seed alone, with which all were run.
+    pub gain_once: f64,
     /// The 95 % interval of the gain; none if one seed was run.
     pub interval: Option<[f64; 2]>,
     /// Whether it is a change at all; none if one seed was run.
@@ -81,7 +83,7 @@ impl Tried {
     pub fn adds_nothing_to(&self, other: &Tried) -> bool {
         let is_part = other.steps.iter().all(|step| self.steps.contains(step));
         let is_less = other.steps.len() < self.steps.len();
-        is_less && is_part && self.gain < other.gain * ADDS
+        is_less && is_part && self.gain_once < other.gain_once * ADDS
     }
 }
 

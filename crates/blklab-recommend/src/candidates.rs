@@ -8,7 +8,6 @@ use crate::jobs::JobFacts;
 use crate::step::{Knob, Paste, Step, option, set};
 use blklab::whatif::Change;
 use blklab_experiment::{Catalogue, Experiment};
-use blklab_kernel::KernelVersion;
 
 /// Values that are tried of the tunables of schedulers, in the units of the files.
 const TUNABLES: [(&str, &[&str]); 12] = [
@@ -49,9 +48,6 @@ const COST_LATENCY_US: [u64; 3] = [1_000, 5_000, 25_000];
 
 /// Weights of the job that is to wait less, and of others.
 const WEIGHTS: [u32; 2] = [800, 50];
-
-/// The release from which groups of the second version have `io.max`.
-const IO_MAX: KernelVersion = KernelVersion::new(4, 5);
 
 /// What candidates are made of.
 pub(crate) struct Known<'a> {
@@ -133,11 +129,8 @@ fn group_paste(job: &JobFacts, file: &str, value: &str) -> Paste {
 
 /// Another job is held to a part of what it moves.
 fn limits(k: &Known<'_>, found: &mut Found) {
-    if !k.experiment.kernel.is_from(IO_MAX) {
-        let what = format!(
-            "io.max: Linux {} has it not, {IO_MAX} does",
-            k.experiment.kernel
-        );
+    if !k.experiment.can_set("cgroup.a.io.max", k.catalogue) {
+        let what = format!("io.max: Linux {} does not have it", k.experiment.kernel);
         return found.left_out.push(what);
     }
     for job in busy_others(k) {

@@ -4,7 +4,7 @@
 use crate::figure::{Calls, Figure, bytes, ios};
 use blklab::job_rows::JobRow;
 use blklab::metric::{Aim, Unit};
-use blklab_types::{Error, ErrorKind, no_such, shown};
+use blklab_types::{Error, no_such, shown};
 use std::fmt;
 
 /// What others keep of their bandwidth where nobody says what they are to keep.
@@ -263,9 +263,7 @@ fn check_job(figure: &Figure, rows: &[JobRow]) -> Result<(), Error> {
     match &figure.job {
         Some(job) if !names.contains(&job.as_str()) => {
             let what = no_such("job", job, &names);
-            Err(Error::new(what)
-                .of_kind(ErrorKind::UnknownName)
-                .about("job"))
+            Err(Error::new(what))
         }
         _ => Ok(()),
     }

@@ -33,6 +33,8 @@ struct Trial {
     /// What jobs got, by repetition.
     runs: Vec<Vec<JobRow>>,
     gain: f64,
+    /// The same with the first seed alone.
+    gain_once: f64,
     breaks: Vec<String>,
 }
 
@@ -60,7 +62,10 @@ impl Judge {
 
     fn judge(&self, candidate: Candidate, runs: Vec<Vec<JobRow>>) -> Trial {
         let base = self.base(runs.len());
-        let gain = match (mean(&self.goal, base), mean(&self.goal, &runs)) {
+        let gain = |base: &[Vec<JobRow>], runs: &[Vec<JobRow>]| match (
+            mean(&self.goal, base),
+            mean(&self.goal, runs),
+        ) {
             (Some(before), Some(after)) => self.goal.gain(before, after),
             _ => 0.0,
         };
@@ -71,8 +76,9 @@ impl Judge {
         Trial {
             breaks: breaks.map(Keep::to_string).collect(),
             candidate,
+            gain: gain(base, &runs),
+            gain_once: gain(&base[..1], &runs[..1]),
             runs,
-            gain,
         }
     }
 
@@ -142,8 +148,8 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         repetition: 0,
     };
     let base = bench.run_all(&[as_it_is])?.remove(0)?;
-    let goal = Goal::settled(ask.goal.as_ref(), &base)?;
-    let keeps = settled_keeps(&ask.keeps, &goal, &base)?;
+    let goal = Goal::settled(ask.goal.as_ref(), &base).map_err(|err| err.about("goal"))?;
+    let keeps = settled_keeps(&ask.keeps, &goal, &base).map_err(|err| err.about("keep"))?;
     let facts = JobFacts::all(jobs, &base);
     let mut judge = Judge {
         others: others(&goal, &base),
@@ -359,6 +365,7 @@ fn said(judge: &Judge, trials: &[Trial], finalists: usize) -> Vec<Tried> {
             after: d.after,
             value: judge.goal.text(d.after),
             gain: t.gain,
+            gain_once: t.gain_once,
             interval: d.interval.filter(|_| has_interval).map(gains),
             verdict: has_interval.then(|| d.verdict(judge.goal.metric.aim)),
             seeds: t.runs.len(),

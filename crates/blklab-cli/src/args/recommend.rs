@@ -19,9 +19,9 @@ Without --keep all other jobs keep half of their bandwidth. The answer may be
 to leave it as it is.
 
 Examples:
-  blklab recommend db.fio --fs ext4 --device nvme-consumer
-  blklab recommend db.fio --for 'sync p99.9 of wal' --keep 'bandwidth of backup >= 50 %'
-  blklab recommend results --for 'read p99 of web' --confirm kernel";
+  blklab recommend examples/wal-beside-backup.fio --fs ext4 --memory 1g
+  blklab recommend examples/random-read.fio --for 'read p99'
+  blklab recommend results --max-runs 30       a run directory";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]

@@ -180,23 +180,37 @@ fn without_effect(out: &mut impl Write, r: &Recommendation) -> Result<()> {
     let singles = || r.tried.iter().filter(|t| t.steps.len() == 1);
     let is_none = |t: &&Tried| (t.gain - 1.0).abs() <= NONE;
     let worse = |t: &&Tried| t.gain < 1.0 - NONE;
-    let names = |tried: Vec<&Tried>| {
-        let names: Vec<&str> = tried.iter().map(|t| t.what.as_str()).collect();
-        names.join(", ")
-    };
     for (title, tried) in [
         (
-            "No difference: ",
+            "No difference by itself:",
             singles().filter(is_none).collect::<Vec<&Tried>>(),
         ),
-        ("Worse: ", singles().filter(worse).collect()),
+        ("Worse:", singles().filter(worse).collect()),
     ] {
         if !tried.is_empty() {
-            writeln!(out)?;
-            hanging(out, title, 2, &format!("{}.", names(tried)))?;
+            writeln!(out, "\n{title}")?;
+            hanging(out, "  ", 4, &by_name(&tried))?;
         }
     }
     Ok(())
+}
+
+/// Names once, each with the values that were tried.
+fn by_name(tried: &[&Tried]) -> String {
+    let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
+    for t in tried {
+        let parts = t.what.split_once(": ").or_else(|| t.what.split_once('='));
+        let (name, value) = parts.unwrap_or((&t.what, ""));
+        match names.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, values)) => values.push(value),
+            None => names.push((name, vec![value])),
+        }
+    }
+    let told = names.iter().map(|(name, values)| match values.join(", ") {
+        values if values.is_empty() => (*name).to_owned(),
+        values => format!("{name} ({values})"),
+    });
+    told.collect::<Vec<String>>().join("; ")
 }
 
 /// Places of the rows that are shown: the best, without what adds nothing to one of them.

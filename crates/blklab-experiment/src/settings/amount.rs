@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as people write them: `500ms` where milliseconds count, `64m` where bytes do.
 
-use super::value::parse_size;
 use blklab_types::{Error, Unit, shown};
 
 /// Names of times, in ns.
@@ -43,6 +42,33 @@ pub(crate) fn amount(name: &str, unit: Unit, value: &str) -> Result<i64, Error> 
         return Err(bad(format!("it counts whole {unit}")));
     }
     Ok(in_base / per_unit)
+}
+
+/// A size with an optional suffix k, m, g, t (powers of 1024), in bytes.
+///
+/// # Errors
+/// If it is no size.
+pub fn parse_size(text: &str) -> Result<u64, Error> {
+    let bad = || {
+        Error::new(format!(
+            "'{}' is not a size; write it like 2g, 512m or 8589934592",
+            shown(text)
+        ))
+    };
+    let lower = text.to_ascii_lowercase();
+    let body = lower
+        .strip_suffix("ib")
+        .or(lower.strip_suffix('b'))
+        .unwrap_or(&lower);
+    let (digits, shift) = match body.char_indices().last() {
+        Some((i, 'k')) => (&body[..i], 10),
+        Some((i, 'm')) => (&body[..i], 20),
+        Some((i, 'g')) => (&body[..i], 30),
+        Some((i, 't')) => (&body[..i], 40),
+        _ => (body, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| bad())?;
+    n.checked_mul(1 << shift).ok_or_else(bad)
 }
 
 /// A number with the name of a time, in ns.

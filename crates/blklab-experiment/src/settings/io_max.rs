@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `io.max` as it is written and read.
 
-use super::value::parse_size;
+use super::amount::parse_size;
 use blklab_types::no_such;
 use blklab_types::{IoMax, shown};
 use std::fmt::Write as _;

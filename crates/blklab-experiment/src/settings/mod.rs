@@ -25,12 +25,12 @@ mod told;
 mod top;
 mod value;
 
+pub use amount::parse_size;
 pub use machine::Vm;
 pub use place::Place;
 pub use queue::QueueSettings;
 pub use row::Setting;
 pub(crate) use top::SEED_MAX;
-pub use value::parse_size;
 
 use blklab_kernel::KernelVersion;
 use row::{Access, Form, setting};

@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values of settings: read from texts, kept in an experiment, written.
 
-use super::amount::amount;
+use super::amount::{amount, parse_size};
 use super::{Access, Form, Home, Setting};
 use crate::{Catalogue, Cgroup, Experiment};
 use blklab_kernel::{KernelVersion, Tunable};
 use blklab_types::{Error, Unit, shown};
 use serde_json::{Value, json};
-
-/// A size with an optional suffix k, m, g, t (powers of 1024), in bytes.
-///
-/// # Errors
-/// If it is no size.
-pub fn parse_size(text: &str) -> Result<u64, Error> {
-    let bad = || {
-        Error::new(format!(
-            "'{}' is not a size; write it like 2g, 512m or 8589934592",
-            shown(text)
-        ))
-    };
-    let lower = text.to_ascii_lowercase();
-    let body = lower
-        .strip_suffix("ib")
-        .or(lower.strip_suffix('b'))
-        .unwrap_or(&lower);
-    let (digits, shift) = match body.char_indices().last() {
-        Some((i, 'k')) => (&body[..i], 10),
-        Some((i, 'm')) => (&body[..i], 20),
-        Some((i, 'g')) => (&body[..i], 30),
-        Some((i, 't')) => (&body[..i], 40),
-        _ => (body, 0),
-    };
-    let n: u64 = digits.parse().map_err(|_| bad())?;
-    n.checked_mul(1 << shift).ok_or_else(bad)
-}
 
 impl Setting {
     /// Writes a text to it, as to its file in the kernel of the experiment.
