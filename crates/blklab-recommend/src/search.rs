@@ -335,7 +335,7 @@ impl Search<'_> {
         let each = repetitions as usize - 1;
         self.judge.base.extend(ran.by_ref().take(each));
         let rest = self.trials.split_off(finalists);
-        for trial in std::mem::replace(&mut self.trials, Vec::new()) {
+        for trial in std::mem::take(&mut self.trials) {
             let mut runs = trial.runs;
             runs.extend(ran.by_ref().take(each));
             self.trials.push(self.judge.judge(trial.candidate, runs));
