@@ -348,54 +348,68 @@ more than 25 % off and outside the case's own band (variation.csv,
 stability.csv); 'error' is the median distance of their ratios from 1, 'bandw'
 the bandwidth of all jobs over the measured one.
 
-With --findings, causes are planted in random experiments: kernel, scheduler,
-device, sizes and severity are drawn from the seed. What the run itself knows
-proves that the cause has an effect; blklab why gets the events and the settings
-of the machine. 'found' counts scenarios whose planted cause is named, with its
-victim; 'first', named first; 'said', scenarios in which the kind is said, and
-'right', those in which it is true; 'alarms', scenarios with nothing wrong in
-which it is said. The memory and time of a run are those of its 600 experiments,
-about two minutes on two cores.
+With --causes, causes are planted in random experiments: class, kernel, scheduler,
+device, sizes and severity are drawn from the seed. The same experiment without
+the cause proves that it is one. blklab why gets the trace in four forms (all
+events, D and C alone, lines of biosnoop, 40 lines of blkparse) and the settings
+of the machine. A table by class shows how often the cause is named with who
+suffers and who causes it, or, where a form does not show it, how often it is said
+what is missing ('full' to '40 l.'); of all events, how many findings are 'right',
+and how often who suffers, who causes it, and a remedy are named. A table by form
+shows how many are 'named', named 'first', 'told' (what is missing is said),
+'blamed' on something else, 'silent', or called 'fine'.
 
 Exit status 1 if a case differs, 2 if none could run.
 
 Examples:
   blklab conform testdata/legacy/cases
-  blklab conform --findings
-  blklab conform --findings --case idling-3   one of its scenarios
+  blklab conform --causes
+  blklab conform --causes --class idling,flush --count 20 --keep wrong
+  blklab conform --causes --case idling-0     one of its scenarios
   blklab conform testdata/legacy/cases --output-format json
   blklab conform testdata/device/disksim
   blklab conform testdata/fio-6.1/cases";
 
 #[derive(Debug, Args)]
-#[command(after_help = CONFORM_NOTES)]
+#[command(after_help = CONFORM_NOTES, group = clap::ArgGroup::new("random").args(["causes", "against"]))]
 pub(crate) struct ConformArgs {
     /// Cases (a fio job is one if results/ID.json lies beside its folder), disks
     /// (.diskspecs), folders of them or with a folder cases/, or folders of
     /// measured machines (results.csv, jobs/, results/). With --against: experiments
     /// to compare in place of random ones
-    #[arg(required_unless_present_any = ["findings", "against"], value_name = "PATH")]
+    #[arg(required_unless_present_any = ["causes", "against"], value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Examine what blklab why says of random scenarios in which a cause is
-    /// planted, and of as many with nothing wrong
+    /// Examine what blklab why says of random scenarios in which a cause is planted, or two,
+    /// or none
     #[arg(long, conflicts_with_all = ["paths", "seeds", "cpu_cost", "results"])]
-    pub(crate) findings: bool,
+    pub(crate) causes: bool,
     /// Run experiments on the models and on this target, and compare orders and figures:
     /// random ones, or those of the paths
-    #[arg(long, value_name = "TARGET", value_enum, conflicts_with_all = ["findings", "seeds", "cpu_cost", "results"])]
+    #[arg(long, value_name = "TARGET", value_enum, conflicts_with_all = ["causes", "seeds", "cpu_cost", "results"])]
     pub(crate) against: Option<Against>,
-    /// Of measured fio jobs: what runs them, sim or kernel; what it does not take is not
-    /// run, and named [default: sim]
-    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["findings", "against", "cpu_cost"])]
+    /// Of measured fio jobs and planted causes: what runs them, sim or kernel; what it does
+    /// not take is not run, and named [default: sim]
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["against", "cpu_cost"])]
     pub(crate) target: Option<CaseTarget>,
-    /// Of random experiments: so many for each kernel
-    #[arg(long, value_name = "N", default_value_t = 50, requires = "against", conflicts_with = "paths", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub(crate) count: u64,
-    /// Of random experiments: kernels that were built [default: 6.12]
+    /// Of random experiments: so many for each kernel [default: 50]; of planted causes: so
+    /// many scenarios [default: 300]
+    #[arg(long, value_name = "N", requires = "random", conflicts_with = "paths", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) count: Option<u64>,
+    /// Of planted causes: these classes alone
+    #[arg(
+        long = "class",
+        value_name = "NAME",
+        requires = "causes",
+        value_delimiter = ','
+    )]
+    pub(crate) classes: Vec<String>,
+    /// Of random experiments: kernels that were built [default: 6.12]; of planted causes: the
+    /// one kernel that they are drawn on [default: all that rules of findings were made with;
+    /// on the target kernel 7.3]
     #[arg(
         long,
         value_name = "V",
-        requires = "against",
+        requires = "random",
         conflicts_with = "paths",
         value_delimiter = ','
     )]
@@ -410,23 +424,21 @@ pub(crate) struct ConformArgs {
         value_delimiter = ','
     )]
     pub(crate) scheduler: Vec<String>,
-    /// With --against: experiments side by side [default: the number of cores]
-    #[arg(long, value_name = "N", requires = "against", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// With --against and --causes: experiments side by side [default: the number of cores]
+    #[arg(long, value_name = "N", requires = "random", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) jobs: Option<u16>,
     /// With --against: begin none after so many seconds
     #[arg(long, value_name = "S", requires = "against", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(crate) time_limit: Option<u64>,
     /// With --against: make each experiment that differs smaller as long as it differs in
-    /// the same way, and keep it in this folder
-    #[arg(long, value_name = "DIR", requires = "against")]
+    /// the same way, and keep it in this folder. With --causes: keep each trace that gets a
+    /// wrong answer, with its context and what was planted
+    #[arg(long, value_name = "DIR", requires = "random")]
     pub(crate) keep: Option<PathBuf>,
-    /// Of findings: scenarios with a cause, and as many without
-    #[arg(long, value_name = "N", default_value_t = 290, requires = "findings", value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    pub(crate) scenarios: u64,
-    /// Of findings and random experiments: seed
+    /// Of planted causes and random experiments: seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Of measured machines and fio jobs: these cases only; of findings: what is
+    /// Of measured machines and fio jobs: these cases only; of planted causes: what is
     /// said in these scenarios, with the file of their experiment
     #[arg(long = "case", value_name = "NAME", value_delimiter = ',')]
     pub(crate) cases: Vec<String>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab conform`.
 
+mod causes;
 mod differential;
-mod findings;
 mod fio;
 mod machines;
 
@@ -17,11 +17,11 @@ use blklab_fidelity::conform::{
     run_disk,
 };
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
-    if a.findings {
-        return findings::conform(a);
+    if a.causes {
+        return causes::conform(a);
     }
     if a.against.is_some() {
         return differential::conform(a);
@@ -102,6 +102,18 @@ pub(crate) fn conform(a: &ConformArgs) -> Result<Outcome> {
     } else {
         Outcome::Done
     })
+}
+
+/// Refuses a folder for cases that has anything: nothing of the user's is replaced.
+fn check_empty(folder: &Path) -> Result<()> {
+    let has_any = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if has_any {
+        bail!(
+            "--keep {}: the folder is not empty; cases are kept in one of their own",
+            folder.display()
+        );
+    }
+    Ok(())
 }
 
 /// Of the cases that can be chosen by name, those that `names` has; all if it

@@ -123,7 +123,7 @@ pub mod analysis {
     pub use blklab_analysis::spread::{Spread, middle};
     pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
     pub use blklab_analysis::text::{TextOptions, render};
-    pub use blklab_analysis::{breakdown, common, divergence, scope, watch};
+    pub use blklab_analysis::{breakdown, common, divergence, lifecycle, scope, watch};
 }
 
 /// Experiments: plain data, the files that hold them, and what they choose from.

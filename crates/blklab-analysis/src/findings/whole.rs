@@ -6,6 +6,7 @@ use super::context::Context;
 use super::disk::Disk;
 use super::finding::listed;
 use super::section::Section;
+use super::spells::{Spell, What};
 use super::sums::{add, is_most};
 use super::unflushed;
 use super::waits::Wait;
@@ -191,11 +192,33 @@ pub(super) struct Sums {
     pub(super) nr_events: u64,
     pub(super) nr_captures: u64,
     pub(super) start: Option<blklab_types::Time>,
+    /// Whether events of the page cache, and of a journal, are among those of the trace.
+    pub(super) beside: Beside,
+}
+
+/// Which other parts of the kernel the trace has events of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// Pauses of writers, rounds of write-back.
+    pub(super) page_cache: bool,
+    /// Commits, waits for room.
+    pub(super) journal: bool,
+}
+
+impl Beside {
+    fn add(&mut self, spell: &Spell) {
+        match spell.what {
+            What::DirtyPause { .. } | What::Writeback { .. } => self.page_cache = true,
+            What::Commit(_) | What::LogFull | What::LogForce(_) => self.journal = true,
+            _ => {}
+        }
+    }
 }
 
 impl Sums {
     pub(super) fn section(&mut self, section: &Section) {
         self.nr_events += section.events().len() as u64;
+        section.spells.iter().for_each(|s| self.beside.add(s));
         for disk in &section.disks {
             self.disk(section, disk);
         }
@@ -304,6 +327,11 @@ impl DiskSum {
             .iter()
             .map(|r| u64::from(r.life.nr_silent_merges));
         self.nr_silent_merges += silent.sum::<u64>();
+    }
+
+    /// Processes with what they waited for.
+    pub(super) fn accounts(&self) -> impl Iterator<Item = (Pid, &Account)> {
+        self.processes.iter().map(|(pid, account)| (*pid, account))
     }
 
     /// Events of a kind.

@@ -433,6 +433,39 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
             l.event(t + 30_750, 0, "C", "R", (k * 4000, 8), "0");
         }
     });
+    // Runs of 16 KiB, then 256 KiB ahead, then elsewhere.
+    add("readahead-unused", "queue/read_ahead_kb=4096", 1, &|l| {
+        for k in 0..40_u64 {
+            let (t, at) = (k * 5000, (k * 7919 % 40) * 100_000);
+            for (from, sectors, us) in [(0, 32, 0), (32, 512, 200)] {
+                let d = t + us;
+                l.io(&Io {
+                    who: A,
+                    rw: "RA",
+                    at: (at + from, sectors),
+                    times: [d, d, d + 1, d + 1 + sectors * 4],
+                });
+            }
+        }
+    });
+    // As many writes are at the device as mq-deadline leaves tags for, of 64.
+    let few = "queue/scheduler=mq-deadline\nqueue/nr_requests=64\nqueue/wbt_lat_usec=0\n\
+               queue/iosched/async_depth=4";
+    add("async-depth", few, 2, &|l| {
+        deep(l, A, "W", 4, 300);
+        for k in 0..4 {
+            let (t, at) = (10_000 + k * 35_000, (k * 4000, 8));
+            for (us, pid, action, comm) in [
+                (t, 2, "Q", "b"),
+                (t + 30_000, 2, "G", "b"),
+                (t + 30_000, 2, "I", "b"),
+                (t + 30_250, 2, "D", "b"),
+                (t + 30_750, 0, "C", "0"),
+            ] {
+                l.event(us, pid, action, "WS", at, comm);
+            }
+        }
+    });
     add("device-slow", "", 1, &|l| {
         alone(l, A, "R", 0, 100);
         for k in 0..4 {

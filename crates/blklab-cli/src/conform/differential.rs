@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 const KERNELS: &[&str] = &["6.12"];
 /// Schedulers, if none is named.
 const SCHEDULERS: &[&str] = &["none", "mq-deadline", "kyber", "bfq"];
+/// Experiments for each kernel, if it is not said how many.
+const COUNT: u64 = 50;
 /// Draws in a row that a target may refuse.
 const DRAWS_MAX: u64 = 50;
 
@@ -53,21 +55,9 @@ struct Shown<'a> {
     experiments: Vec<&'a Compared>,
 }
 
-/// Refuses a folder for cases that has anything: nothing of the user's is replaced.
-fn check_empty(folder: &Path) -> Result<()> {
-    let has_any = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
-    if has_any {
-        bail!(
-            "--keep {}: the folder is not empty; cases are kept in one of their own",
-            folder.display()
-        );
-    }
-    Ok(())
-}
-
 pub(super) fn conform(a: &ConformArgs) -> Result<Outcome> {
     if let Some(folder) = &a.keep {
-        check_empty(folder)?;
+        super::check_empty(folder)?;
     }
     let interrupt = Interrupt::watch();
     // A real kernel has no schedulers but its own.
@@ -163,7 +153,7 @@ fn drawn(a: &ConformArgs, pair: &Pair) -> Result<Vec<Item>> {
         };
         let (mut number, mut refused) = (0, 0);
         let mut found = 0;
-        while found < a.count {
+        while found < a.count.unwrap_or(COUNT) {
             let case = draw(&wanted, a.seed, number);
             number += 1;
             let checked = case

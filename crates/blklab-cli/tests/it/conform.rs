@@ -94,30 +94,70 @@ fn planted_causes_are_scored_and_shown() {
     let f = Folder::new();
     let text = f.ok(&[
         "conform",
-        "--findings",
+        "--causes",
         "--case",
         "deep-queue-0,syncs-0",
         "--format",
         "json",
     ]);
     let shown: Value = serde_json::from_str(&text).expect("JSON");
-    let score = &shown["score"];
-    assert_eq!(score["planted"], 1, "{text}");
-    assert_eq!(score["clean"], 1, "{text}");
-    assert_eq!(score["kinds"]["deep-queue"]["found"], 1, "{text}");
-    assert_eq!(score["silent"], 1, "{text}");
+    let full = &shown["score"]["classes"]["deep-queue"]["full"];
+    assert_eq!([&full["planted"], &full["named"]], [1, 1], "{text}");
+    let clean = &shown["score"]["clean"]["full"];
+    assert_eq!([&clean["scenarios"], &clean["alarmed"]], [1, 0], "{text}");
+    assert!(
+        text.contains("memory reclaim"),
+        "what is not drawn is listed: {text}"
+    );
     // A scenario is an experiment file with comments, which runs by itself.
-    let one = f.ok(&["conform", "--findings", "--case", "deep-queue-0"]);
+    let one = f.ok(&["conform", "--causes", "--case", "deep-queue-0"]);
     assert!(one.contains("# planted: deep-queue"), "{one}");
     f.write("deep.toml", &one);
     f.ok(&["run", "deep.toml", "--out", "run"]);
     let why = f.ok(&["why", "run"]);
     assert!(why.contains("deep-queue on 8,0"), "{why}");
-    let done = f.run(&["conform", "--findings", "--case", "deep-queue-x"]);
-    assert_eq!(done.code, Some(2), "{}", done.stderr);
-    assert!(
-        done.stderr.contains("no scenario is called 'deep-queue-x'"),
+    for (args, words) in [
+        (
+            ["--case", "deep-queue-x"],
+            "no scenario is called 'deep-queue-x'",
+        ),
+        (["--class", "deep-q"], "no class is called 'deep-q'"),
+        (["--kernel", "6.0"], "no kernel is called '6.0'"),
+    ] {
+        let done = f.run(&["conform", "--causes", args[0], args[1]]);
+        assert_eq!(done.code, Some(2), "{}", done.stderr);
+        assert!(done.stderr.contains(words), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn wrong_answers_are_kept_with_what_was_planted() {
+    let f = Folder::new();
+    // Many of a class that forty lines seldom show.
+    let args = [
+        "conform",
+        "--causes",
+        "--class",
+        "seek-storm",
+        "--count",
+        "6",
+    ];
+    let text = f.ok(&[&args[..], &["--keep", "wrong", "--format", "json"]].concat());
+    let shown: Value = serde_json::from_str(&text).expect("JSON");
+    let kept = shown["kept"].as_array().expect("a list");
+    for path in kept {
+        let path = path.as_str().expect("a path");
+        let planted = f.read(&path.replace(".txt", ".planted.txt"));
+        assert!(planted.contains("planted: seek-storm"), "{planted}");
+        // The trace and its context are what why takes.
+        let stem = path.split('.').next().expect("a name");
+        f.ok(&["why", path, "--context", &format!("{stem}.context.txt")]);
+    }
+    let again = f.run(&[&args[..], &["--keep", "."]].concat());
+    assert_eq!(
+        again.code,
+        Some(if kept.is_empty() { 0 } else { 2 }),
         "{}",
-        done.stderr
+        again.stderr
     );
 }

@@ -17,8 +17,10 @@ const LONG: &[&str] = &[
     "blklab conform testdata/fio-6.1/cases",
     "blklab conform testdata/fio-6.1/cases --output-format markdown",
     "blklab conform testdata/machine-2628",
-    "blklab conform --findings",
-    "blklab conform --findings --output-format markdown",
+    "blklab conform --causes",
+    "blklab conform --causes --output-format markdown",
+    "blklab conform --causes --seed 1000 --output-format markdown",
+    "blklab conform --causes --seed 1000 --kernel 7.3 --output-format markdown",
     "blklab fit-device testdata/fit/samsung-980-pro.csv -o drive.toml",
     "blklab fit-device testdata/fit/reads.json --like nvme-consumer,ways=4",
 ];

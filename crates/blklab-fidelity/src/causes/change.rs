@@ -19,6 +19,9 @@ pub(super) enum Change {
     /// Each so manieth command that comes to an idle device is given back (R), goes there
     /// again so many ns later, and everything else that much later, too.
     Requeue { every: u64, ns: u64 },
+    /// Each so many ns the device ends nothing for so many ns: what would have ended then ends
+    /// at the end of that, and everything else comes that much later.
+    Freeze { every_ns: u64, ns: u64 },
     /// A process discards, one command after the other: so many, of so many sectors, so
     /// many sectors from one's beginning to the next's.
     Trim { count: u64, sectors: u64, step: u64 },
@@ -69,6 +72,7 @@ impl Change {
                 };
                 out.extend([*issue, back]);
             }),
+            Change::Freeze { every_ns, ns } => freeze(events, every_ns, ns),
             Change::Trim {
                 count,
                 sectors,
@@ -109,6 +113,19 @@ fn pause(events: &mut Vec<Event>, every: u64, ns: u64, before: impl Fn(&Event, &
         out.push(e);
     }
     *events = out;
+}
+
+/// Lets the first completion after each so many ns come so many ns later, and with it
+/// everything behind it.
+fn freeze(events: &mut [Event], every_ns: u64, ns: u64) {
+    let (mut later, mut next) = (0, every_ns);
+    for e in events {
+        if e.action == Action::Complete && e.time.0 >= next {
+            later += ns;
+            next = e.time.0 + every_ns;
+        }
+        e.time.0 += later;
+    }
 }
 
 /// Adds discards from the first event on.

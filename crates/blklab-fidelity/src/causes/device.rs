@@ -3,9 +3,10 @@
 
 use super::change::Change;
 use super::draw::Draw;
-use super::scenario::{Planted, Proof};
+use super::proof::Proof;
+use super::scenario::Planted;
 use super::setup::Setup;
-use super::stacks::{on_any, parallel};
+use super::stacks::{on, on_any, parallel};
 
 /// Schedulers that hand over what they have.
 const PLAIN: (&[&str], &[&str]) = (&["noop", "deadline"], &["none", "mq-deadline"]);
@@ -108,7 +109,7 @@ fn idle_device(draw: &mut Draw, change: impl Fn(u64, u64) -> Change) -> Planted 
         victims: &["victim"],
         culprits: &[],
         also: vec![],
-        proof: &[Proof::Constructed],
+        proof: &[Proof::Slower(1.3), Proof::Longest(8.0)],
         change: Some(change(every, ms * 1_000_000)),
     }
 }
@@ -133,5 +134,53 @@ pub(super) fn small_discards(draw: &mut Draw) -> Planted {
             sectors,
             step,
         }),
+    }
+}
+
+/// A device that stops altogether for a while.
+pub(super) fn stalling_device(draw: &mut Draw) -> Planted {
+    let mut setup = on_any(draw, PLAIN.0, PLAIN.1);
+    parallel(&mut setup, draw, 32);
+    setup.runtime_ms = 1500;
+    few(&mut setup, draw, 3);
+    let (every_ms, ms) = (draw.number(200..=600), draw.number(40..=150));
+    Planted {
+        control: setup.clone(),
+        setup,
+        victims: &["first", "second", "third"],
+        culprits: &[],
+        also: vec![],
+        proof: &[Proof::Longest(10.0)],
+        change: Some(Change::Freeze {
+            every_ns: every_ms * 1_000_000,
+            ns: ms * 1_000_000,
+        }),
+    }
+}
+
+/// A flash drive that has to move pages before it can write.
+pub(super) fn garbage_collection(draw: &mut Draw) -> Planted {
+    let mut setup = on(draw, super::stacks::NEW, "none");
+    setup.device = vec![
+        ("name", "samsung-980-pro".to_owned()),
+        ("state", "full".to_owned()),
+    ];
+    setup.runtime_ms = 1000;
+    setup.job("reader", "direct=1 rw=randread bs=4k size=1g");
+    let kb = draw.one(&[4, 16]);
+    setup.job(
+        "writer",
+        format!("direct=1 rw=randwrite bs={kb}k size=8g ioengine=libaio iodepth=4"),
+    );
+    let mut control = setup.clone();
+    control.device[1].1 = "fresh".to_owned();
+    Planted {
+        setup,
+        control,
+        victims: &["reader", "writer"],
+        culprits: &["writer"],
+        also: vec!["deep-queue", "reads-behind-writes"],
+        proof: &[Proof::Slower(1.5)],
+        change: None,
     }
 }

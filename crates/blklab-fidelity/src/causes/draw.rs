@@ -6,7 +6,11 @@ use std::ops::RangeInclusive;
 
 /// A stream of random numbers that depends on a seed and a name alone, so that a new
 /// cause moves no other's scenarios.
-pub(crate) struct Draw(SplitMix64);
+pub(crate) struct Draw {
+    numbers: SplitMix64,
+    /// The one kernel that scenarios are drawn on, where one is asked for.
+    kernel: Option<&'static str>,
+}
 
 impl Draw {
     /// The stream of a scenario.
@@ -16,13 +20,27 @@ impl Draw {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         let first = split_mix64(seed ^ hash);
-        Draw(SplitMix64(first.wrapping_add(number)))
+        Draw {
+            numbers: SplitMix64(first.wrapping_add(number)),
+            kernel: None,
+        }
+    }
+
+    /// The same on this kernel alone.
+    #[must_use]
+    pub(super) fn on_kernel(self, kernel: Option<&'static str>) -> Draw {
+        Draw { kernel, ..self }
+    }
+
+    /// The kernel that is asked for.
+    pub(super) fn kernel(&self) -> Option<&'static str> {
+        self.kernel
     }
 
     /// A whole number.
     pub(crate) fn number(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (low, high) = (*range.start(), *range.end());
-        low + self.0.next_u64() % (high - low + 1)
+        low + self.numbers.next_u64() % (high - low + 1)
     }
 
     /// One of some.
@@ -44,7 +62,7 @@ mod tests {
     fn streams_differ_by_seed_name_and_number_and_stay_in_range() {
         let drawn = |seed, name, number| {
             let mut draw = Draw::new(seed, name, number);
-            [draw.0.next_u64(), draw.0.next_u64()]
+            [draw.numbers.next_u64(), draw.numbers.next_u64()]
         };
         assert_eq!(drawn(1, "a", 2), drawn(1, "a", 2));
         for other in [drawn(2, "a", 2), drawn(1, "b", 2), drawn(1, "a", 3)] {

@@ -1,123 +1,102 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Does `why` say the truth? Random scenarios in which a cause is planted, and as many
-//! with nothing wrong.
+//! Does `why` say the truth? A factory of scenarios in which a cause is planted, or two, or
+//! none.
 //!
 //! ```text
-//! draw ─► Planted: experiment ──► run ─► truth ─► the cause has an effect?
-//!                  the same             └► events ─► why ─► findings ─► score
-//!                  without it ──► run ─► truth
+//! draw ─► Planted: experiment ──► run ──► what processes felt ─► the cause has an effect?
+//!            │     without it ──► run ──► what processes felt ─┘
+//!            └─► events ─► blkparse · D and C · biosnoop · 40 lines ─► why ─► judge ─► score
 //! ```
 //!
 //! A cause is built into an experiment: kernel, scheduler, device, sizes, number of
-//! requests and how bad it is are drawn. That it has an effect is told from what the
-//! simulator knows of the run (its own labels of each wait, sleeps for a request, what
-//! the device got), mostly beside a run of the same experiment without the cause, and
-//! never from findings; a scenario in which it has none is drawn anew. The detectors get
-//! the events, and what is known of the machine, as from a recorded trace.
+//! requests and how bad it is are drawn. That it is a cause is proven by intervention: the
+//! same experiment without it is run, too, and who suffers must be better off by a factor
+//! (`proof`); a scenario in which it has no such effect is drawn anew. `why` gets the
+//! trace as text in each of the forms that users have, and the settings of the machine.
 //!
-//! What is said is right if it is the kind that was planted, with one of its victims (and
-//! one of the culprits, if it names any), or a kind that is true of the same construction
-//! (`also` of the drawn scenario). Everything else is wrong, and in scenarios
-//! with nothing wrong everything is.
+//! What is said is right if it is of a kind that names what was planted, with one of its
+//! victims, and if it blames somebody, with a culprit first; or a kind that is true of the
+//! same construction (`also` of the drawn scenario). Everything else is wrong, and in
+//! scenarios with nothing wrong everything is.
 
 mod change;
+mod classes;
 mod clean;
 mod device;
 mod draw;
+mod effect;
+mod forms;
+mod judge;
+mod keep;
+mod layers;
+mod policy;
+mod proof;
 mod queues;
 mod scenario;
 mod score;
 mod setup;
 mod shapes;
 mod stacks;
+mod storage;
 mod truth;
 
 #[cfg(test)]
 mod tests;
 
+pub use classes::{UNDRAWN, Undrawn};
 pub(crate) use draw::Draw;
-pub use score::{KindScore, Score};
+pub use forms::{FORMS, Form};
+pub use judge::{Fate, Judged, Said};
+pub use keep::{keep, words};
+pub use scenario::Bench;
+pub use score::{Cell, Clean, Score};
 
-use blklab::findings::{Finding, Report as Why};
-use blklab_trace::truth::Why as Reason;
+use blklab::findings::Report as Why;
 use blklab_types::Error;
-use scenario::{Planted, Proof, Ran, run};
+use classes::{CLASSES, Class};
+use judge::Planting;
+use scenario::{Planted, Ran};
 use serde::Serialize;
-
-/// A cause that can be planted.
-struct Cause {
-    /// By which its scenarios are called.
-    name: &'static str,
-    /// The kind of finding that must name it.
-    kind: &'static str,
-    /// Draws a scenario.
-    plant: fn(&mut Draw) -> Planted,
-}
-
-/// A cause that is called by the kind of finding that must name it.
-const fn cause(kind: &'static str, plant: fn(&mut Draw) -> Planted) -> Cause {
-    Cause {
-        name: kind,
-        kind,
-        plant,
-    }
-}
-
-/// All causes.
-const CAUSES: &[Cause] = &[
-    cause("reads-behind-writes", queues::reads_behind_writes),
-    cause("behind-other", queues::behind_other),
-    cause("deep-queue", queues::deep_queue),
-    cause("no-request-free", queues::no_request_free),
-    cause("idling", queues::idling),
-    cause("slice", queues::slice),
-    cause("writes-starved", queues::writes_starved),
-    cause("shallow-dispatch", queues::shallow),
-    cause("cgroup-limit", queues::cgroup_limit),
-    cause("missed-merge", shapes::missed_merge),
-    cause("split", shapes::split),
-    cause("no-readahead", shapes::no_readahead),
-    cause("misaligned", shapes::misaligned),
-    cause("flush", shapes::flush),
-    cause("journal-chain", shapes::journal_chain),
-    cause("dependent-read", shapes::dependent_read),
-    cause("never-completed", shapes::never_completed),
-    cause("io-error", shapes::io_error),
-    cause("bfq-queue-merge", queues::bfq_queue_merge),
-    cause("plug-timer", queues::plug_timer),
-    cause("overtaken", queues::overtaken),
-    cause("seek-storm", shapes::seek_storm),
-    cause("held-back", device::held_back),
-    cause("device-slow", device::device_slow),
-    cause("rate-capped", device::rate_capped),
-    cause("small-discards", device::small_discards),
-    cause("requeued", device::requeued),
-    Cause {
-        name: "wbt",
-        kind: "wbt-likely",
-        plant: queues::wbt,
-    },
-    Cause {
-        name: "write-back-burst",
-        kind: "reads-behind-writes",
-        plant: queues::write_back_burst,
-    },
-];
+use setup::Setup;
 
 /// A cause is drawn so often until it has an effect.
 const ATTEMPTS: u64 = 24;
+
+/// Which scenarios are wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Of all that is random.
+    pub seed: u64,
+    /// How many.
+    pub count: u64,
+    /// Only with these classes of causes; all, and loads with nothing wrong, if empty.
+    pub classes: Vec<String>,
+    /// Only on this kernel; on any if none.
+    pub kernel: Option<String>,
+    /// What runs them: sim or kernel.
+    pub target: &'static str,
+}
 
 /// A scenario by its name and number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
     /// `idling-3`: the cause that is planted, or the sort of what is not wrong.
     pub id: String,
-    /// The kind that is planted; none where nothing is wrong.
-    pub planted: Option<&'static str>,
-    /// Place in the table of causes, or of sorts.
-    row: usize,
+    row: Row,
     number: u64,
     seed: u64,
+    kernel: Option<&'static str>,
+}
+
+/// What is planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    /// A class, by its place.
+    One(usize),
+    /// Two causes: a pair, by its place.
+    Two(usize),
+    /// Nothing: a sort of load, by its place.
+    Clean(usize),
 }
 
 /// What came of a scenario.
@@ -125,177 +104,278 @@ pub struct Scenario {
 pub struct Examined {
     /// Its name.
     pub id: String,
-    /// The kind that is planted; none where nothing is wrong.
-    pub planted: Option<&'static str>,
-    /// Times that it was drawn until its cause had an effect; none if it never had.
+    /// The classes that are planted; none where nothing is wrong.
+    pub planted: Vec<&'static str>,
+    /// Times that it was drawn until its causes had an effect; none if they never had.
     pub draws: Option<u64>,
-    /// What is said, in order.
+    /// What became of each cause in each form of the trace.
+    pub judged: Vec<Judged>,
+    /// What is complained about.
     pub said: Vec<Said>,
-    /// Events in its trace.
-    pub events: u64,
+    /// What `why` got and answered.
+    #[serde(skip)]
+    pub answers: Vec<Answered>,
     /// Its experiment file.
     #[serde(skip)]
     pub experiment: String,
-    /// The findings.
+    /// The same without each of the causes.
     #[serde(skip)]
-    pub why: Option<Why>,
+    pub controls: Vec<String>,
+    /// Lines of `key=value` about the machine.
+    #[serde(skip)]
+    pub context: String,
 }
 
-/// A finding, judged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Said {
-    /// Its kind.
-    pub kind: &'static str,
-    /// Whether it is true of the scenario.
-    pub right: bool,
-    /// Whether it names the planted cause.
-    pub planted: bool,
+/// A trace and what is said of it.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The form of the trace.
+    pub form: Form,
+    /// The trace.
+    pub trace: String,
+    /// The answer.
+    pub why: Why,
 }
 
 impl Examined {
-    /// Whether the planted cause is said.
-    pub fn is_found(&self) -> bool {
-        self.said.iter().any(|s| s.planted)
+    /// Whether something is missed or wrong in a form.
+    pub fn is_wrong(&self, form: Form) -> bool {
+        let is_missed = |j: &Judged| !matches!(j.fate, Fate::Named | Fate::Told);
+        self.judged.iter().any(|j| j.form == form && is_missed(j))
+            || self.said.iter().any(|s| s.form == form && !s.right)
     }
 }
 
-/// So many scenarios with a cause, and as many with nothing wrong.
-pub fn scenarios(each: u64, seed: u64) -> Vec<Scenario> {
-    let scenario = |name: &'static str, planted, row, number| Scenario {
-        id: format!("{name}-{number}"),
-        planted,
-        row,
-        number,
-        seed,
-    };
-    let causes = CAUSES.len() as u64;
-    let sorts = clean::SORTS.len() as u64;
-    let planted = (0..each).map(|i| {
-        let row = (i % causes) as usize;
-        let Cause { name, kind, .. } = CAUSES[row];
-        scenario(name, Some(kind), row, i / causes)
-    });
-    let clean = (0..each).map(|i| {
-        let row = (i % sorts) as usize;
-        scenario(clean::SORTS[row].0, None, row, i / sorts)
-    });
-    planted.chain(clean).collect()
+/// Names of all classes of causes.
+pub fn class_names() -> Vec<&'static str> {
+    CLASSES.iter().map(|c| c.name).collect()
 }
 
-/// Runs a scenario, and lets `why` speak.
+/// Names of the kernels that scenarios are drawn on where one is asked for.
+pub fn kernel_names() -> Vec<&'static str> {
+    let all = stacks::OLD.iter().chain(stacks::NEW).chain(stacks::UNSEEN);
+    all.copied().collect()
+}
+
+/// The scenarios that are wanted, classes one after the other, then pairs and loads with
+/// nothing wrong; and what of them this kernel or target does not take, with the reason.
+///
+/// # Errors
+/// A class or a kernel that there is not.
+pub fn scenarios(wanted: &Wanted) -> Result<(Vec<Scenario>, Vec<Undrawn>), Error> {
+    let names = class_names();
+    if let Some(name) = wanted.classes.iter().find(|n| !names.contains(&n.as_str())) {
+        return Err(Error::new(blklab_types::no_such("class", name, &names)));
+    }
+    let kernels = kernel_names();
+    let kernel = match &wanted.kernel {
+        None => None,
+        Some(name) => Some(
+            kernels
+                .iter()
+                .copied()
+                .find(|k| k == name)
+                .ok_or_else(|| Error::new(blklab_types::no_such("kernel", name, &kernels)))?,
+        ),
+    };
+    let is_wanted =
+        |name: &str| wanted.classes.is_empty() || wanted.classes.iter().any(|c| c == name);
+    let mut rows: Vec<Row> = (0..CLASSES.len())
+        .filter(|i| is_wanted(CLASSES[*i].name))
+        .map(Row::One)
+        .collect();
+    if wanted.classes.is_empty() {
+        rows.extend((0..layers::PAIRS.len()).map(Row::Two));
+        rows.extend((0..clean::SORTS.len()).map(Row::Clean));
+    }
+    let scenario = |row: Row, number: u64| Scenario {
+        id: format!("{}-{number}", row.name()),
+        row,
+        number,
+        seed: wanted.seed,
+        kernel,
+    };
+    let mut undrawn = Vec::new();
+    rows.retain(|row| {
+        let refused = scenario(*row, 0).refused(wanted.target);
+        undrawn.extend(refused.map(|because| Undrawn {
+            class: row.name(),
+            because,
+        }));
+        refused.is_none()
+    });
+    let nr = rows.len() as u64;
+    let all = (0..wanted.count).filter(|_| nr > 0);
+    let all = all.map(|i| scenario(rows[(i % nr) as usize], i / nr));
+    Ok((all.collect(), undrawn))
+}
+
+impl Row {
+    fn name(self) -> &'static str {
+        match self {
+            Row::One(i) => CLASSES[i].name,
+            Row::Two(i) => layers::PAIRS[i].name,
+            Row::Clean(i) => clean::SORTS[i].0,
+        }
+    }
+}
+
+/// A drawn scenario: its causes, each with its own control, in one experiment.
+struct Drawn {
+    causes: Vec<(&'static Class, Planted)>,
+}
+
+impl Scenario {
+    /// Why it cannot be drawn for a target; none if it can.
+    fn refused(&self, target: &str) -> Option<&'static str> {
+        let drawn = self.draw(0);
+        let setups = drawn.causes.iter().map(|(_, planted)| &planted.setup);
+        let is_impossible = match self.row {
+            Row::Clean(i) => (clean::SORTS[i].1)(&mut self.stream(0)).is_impossible,
+            Row::One(_) | Row::Two(_) => setups.clone().any(|s| s.is_impossible),
+        };
+        if is_impossible {
+            return Some("the kernel that is asked for has not what it takes");
+        }
+        let is_changed = |(_, p): &(&Class, Planted)| p.change.is_some();
+        if target == "kernel" && setups.clone().any(|s| !s.processes.is_empty()) {
+            return Some("its processes submit bios themselves, which a real kernel does not take");
+        }
+        if target == "kernel" && drawn.causes.iter().any(is_changed) {
+            return Some("it is made by changing events, which is the same on any target");
+        }
+        None
+    }
+
+    /// The random numbers of an attempt.
+    fn stream(&self, attempt: u64) -> Draw {
+        let number = self.number * ATTEMPTS + attempt;
+        Draw::new(self.seed, self.row.name(), number).on_kernel(self.kernel)
+    }
+
+    /// Draws it once more.
+    fn draw(&self, attempt: u64) -> Drawn {
+        let mut draw = self.stream(attempt);
+        let causes = match self.row {
+            Row::One(i) => vec![(&CLASSES[i], (CLASSES[i].plant)(&mut draw))],
+            Row::Two(i) => layers::PAIRS[i].draw(&mut draw),
+            Row::Clean(_) => Vec::new(),
+        };
+        Drawn { causes }
+    }
+}
+
+/// Runs a scenario, and lets `why` speak. None if the bench was stopped.
 ///
 /// # Errors
 /// If an experiment cannot be run: a fault of the generator.
-pub fn examine(scenario: &Scenario) -> Result<Examined, Error> {
-    match scenario.planted {
-        Some(_) => examine_planted(scenario),
-        None => examine_clean(scenario),
+pub fn examine(bench: &Bench, scenario: &Scenario) -> Result<Option<Examined>, Error> {
+    match scenario.row {
+        Row::Clean(i) => examine_clean(bench, scenario, i),
+        Row::One(_) | Row::Two(_) => examine_planted(bench, scenario),
     }
 }
 
-fn examine_planted(scenario: &Scenario) -> Result<Examined, Error> {
-    let cause = &CAUSES[scenario.row];
-    let mut last = String::new();
+fn examine_planted(bench: &Bench, scenario: &Scenario) -> Result<Option<Examined>, Error> {
+    let mut last = Examined::new(scenario, Vec::new(), &Setup::default());
     for attempt in 0..ATTEMPTS {
-        let number = scenario.number * ATTEMPTS + attempt;
-        let planted = (cause.plant)(&mut Draw::new(scenario.seed, cause.name, number));
-        let text = planted.setup.text(&scenario.id);
-        let mut ran = run(&scenario.id, &text)?;
-        let control = run(&scenario.id, &planted.control.text(&scenario.id))?;
-        let holds = |proof: &Proof| proof.holds(planted.victims, &ran, &control);
-        if !planted.proof.iter().all(holds) {
-            last = text;
+        let drawn = scenario.draw(attempt);
+        let plantings: Vec<Planting<'_>> = drawn.causes.iter().map(|(c, p)| (*c, p)).collect();
+        let names = plantings.iter().map(|(class, _)| class.name).collect();
+        last = Examined::new(scenario, names, &drawn.causes[0].1.setup);
+        let Some(ran) = proven(bench, scenario, &plantings, &mut last)? else {
+            if bench.is_stopped() {
+                return Ok(None);
+            }
             continue;
-        }
+        };
+        last.draws = Some(attempt + 1);
+        last.ask(&ran, &plantings)?;
+        return Ok(Some(last));
+    }
+    Ok(Some(last))
+}
+
+/// The run of a scenario if all of its causes have an effect.
+fn proven(
+    bench: &Bench,
+    scenario: &Scenario,
+    plantings: &[Planting<'_>],
+    examined: &mut Examined,
+) -> Result<Option<Ran>, Error> {
+    let mut ran = bench.run(&scenario.id, &examined.experiment)?;
+    for (_, planted) in plantings {
         if let Some(change) = planted.change {
             ran.change(change);
         }
-        let why = ran.why();
-        let said = why
-            .findings
-            .iter()
-            .map(|f| judge(f, cause.kind, &planted, &ran));
-        return Ok(Examined {
-            id: scenario.id.clone(),
-            planted: scenario.planted,
-            draws: Some(attempt + 1),
-            said: said.collect(),
-            events: why.nr_events,
-            experiment: text,
-            why: Some(why),
-        });
     }
-    Ok(Examined {
-        id: scenario.id.clone(),
-        planted: scenario.planted,
-        draws: None,
-        said: Vec::new(),
-        events: 0,
-        experiment: last,
-        why: None,
-    })
-}
-
-fn examine_clean(scenario: &Scenario) -> Result<Examined, Error> {
-    let (name, draw) = clean::SORTS[scenario.row];
-    let setup = draw(&mut Draw::new(scenario.seed, name, scenario.number));
-    let text = setup.text(&scenario.id);
-    let why = run(&scenario.id, &text)?.why();
-    let said = why.findings.iter().map(|f| Said {
-        kind: f.kind,
-        right: false,
-        planted: false,
-    });
-    Ok(Examined {
-        id: scenario.id.clone(),
-        planted: None,
-        draws: Some(1),
-        said: said.collect(),
-        events: why.nr_events,
-        experiment: text,
-        why: Some(why),
-    })
-}
-
-/// Whether a finding is true of a scenario.
-fn judge(f: &Finding, kind: &str, planted: &Planted, ran: &Ran) -> Said {
-    let named = |parties: &[blklab::findings::Party], names: &[&str]| {
-        let is_one = |name: &str| names.contains(&name);
-        names.is_empty()
-            || parties
-                .iter()
-                .any(|p| p.comm.as_deref().is_some_and(is_one))
-    };
-    let blames = f.causes.is_empty() || named(&f.causes, planted.culprits);
-    let is_planted = f.kind == kind && named(&f.victims, planted.victims) && blames;
-    Said {
-        kind: f.kind,
-        right: is_planted || planted.also.contains(&f.kind) || is_known(f, ran),
-        planted: is_planted,
-    }
-}
-
-/// Of the time of those who are said to suffer, the run itself must know so large a part
-/// to be for the reason of a finding.
-const KNOWN_SHARE: f64 = 0.2;
-
-/// Whether the run itself knows of the waits that a finding speaks of.
-fn is_known(f: &Finding, ran: &Ran) -> bool {
-    let reasons: &[Reason] = match f.kind {
-        "idling" => &[Reason::Idling, Reason::InFlight],
-        "slice" => &[Reason::Slice],
-        "writes-starved" => &[Reason::ReadBatch],
-        "no-request-free" => {
-            return f.victims.iter().all(|p| {
-                let sum = ran.truth_of_process(p.pid);
-                sum.sleep_ns as f64 >= KNOWN_SHARE * sum.waited_ns as f64
-            });
+    for (_, planted) in plantings {
+        let text = planted.control.text(&scenario.id);
+        let mut control = bench.run(&scenario.id, &text)?;
+        if bench.is_stopped() {
+            return Ok(None);
         }
-        _ => return false,
-    };
-    f.victims.iter().all(|p| {
-        let sum = ran.truth_of_process(p.pid);
-        let ns: u64 = reasons.iter().filter_map(|why| sum.why.get(why)).sum();
-        ns as f64 >= KNOWN_SHARE * sum.waited_ns as f64
-    })
+        if planted.change.is_some() {
+            control.look_at_events();
+        }
+        examined.controls.push(text);
+        let holds = |proof: &proof::Proof| proof.holds(planted.victims, &ran, &control);
+        if !planted.proof.iter().all(holds) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(ran))
+}
+
+fn examine_clean(
+    bench: &Bench,
+    scenario: &Scenario,
+    sort: usize,
+) -> Result<Option<Examined>, Error> {
+    let setup = (clean::SORTS[sort].1)(&mut scenario.stream(0));
+    let mut examined = Examined::new(scenario, Vec::new(), &setup);
+    let ran = bench.run(&scenario.id, &examined.experiment)?;
+    if bench.is_stopped() {
+        return Ok(None);
+    }
+    examined.draws = Some(1);
+    examined.ask(&ran, &[])?;
+    Ok(Some(examined))
+}
+
+impl Examined {
+    fn new(scenario: &Scenario, planted: Vec<&'static str>, setup: &Setup) -> Examined {
+        Examined {
+            id: scenario.id.clone(),
+            planted,
+            draws: None,
+            judged: Vec::new(),
+            said: Vec::new(),
+            answers: Vec::new(),
+            experiment: setup.text(&scenario.id),
+            controls: Vec::new(),
+            context: String::new(),
+        }
+    }
+
+    /// Asks `why` in each form.
+    fn ask(&mut self, ran: &Ran, plantings: &[Planting<'_>]) -> Result<(), Error> {
+        let victims: Vec<&str> = plantings
+            .iter()
+            .flat_map(|(_, planted)| planted.victims.iter().copied())
+            .collect();
+        self.context.clone_from(&ran.context);
+        for form in FORMS {
+            let trace = form.text(ran, &victims);
+            let why = forms::ask(&trace, &ran.context)
+                .map_err(|e| Error::new(format!("{}, {}: {e}", self.id, form.name())))?;
+            let said = judge::said(plantings, form, &why, ran);
+            for planting in plantings {
+                self.judged.push(judge::judge(*planting, form, &why, &said));
+            }
+            self.said.extend(said);
+            self.answers.push(Answered { form, trace, why });
+        }
+        Ok(())
+    }
 }

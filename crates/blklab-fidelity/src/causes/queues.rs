@@ -2,7 +2,9 @@
 //! Causes in queues: who is ahead of whom, in scheduler, pool and device.
 
 use super::draw::Draw;
-use super::scenario::{Planted, Proof};
+use super::proof::Proof;
+use super::scenario::Planted;
+use super::setup::Setup;
 use super::stacks::{NEW, OLD, WITH_PLUG_TIMER, on, on_any, parallel, serial};
 use blklab_trace::truth::Why;
 
@@ -83,13 +85,23 @@ pub(super) fn deep_queue(draw: &mut Draw) -> Planted {
     }
 }
 
-/// A pool of requests, or the tags, that many threads use up: another process sleeps.
-pub(super) fn no_request_free(draw: &mut Draw) -> Planted {
-    let mut setup = on_any(draw, &["noop", "deadline"], &["none"]);
-    let depth = draw.one(&[4, 8]);
-    serial(&mut setup, draw, depth);
-    let is_old = OLD.contains(&setup.kernel);
-    let pool = if is_old { draw.one(&[8, 16]) } else { depth };
+/// The requests of a queue are used up by many threads: another process sleeps.
+pub(super) fn pool_used_up(draw: &mut Draw) -> Planted {
+    let scheduler = draw.one(&["noop", "deadline"]);
+    let setup = on(draw, OLD, scheduler);
+    let pool = draw.one(&[8, 16]);
+    used_up(draw, setup, pool)
+}
+
+/// The tags of a device are used up by many threads: another process sleeps.
+pub(super) fn tags_used_up(draw: &mut Draw) -> Planted {
+    let setup = on(draw, NEW, "none");
+    let tags = draw.one(&[4, 8]);
+    used_up(draw, setup, tags)
+}
+
+fn used_up(draw: &mut Draw, mut setup: Setup, pool: u64) -> Planted {
+    serial(&mut setup, draw, pool.min(8));
     setup = setup.with_queue("nr_requests", pool);
     let threads = 2 * pool + draw.number(4..=24);
     // The pools of the two directions are apart up to 4.20.
@@ -134,7 +146,11 @@ pub(super) fn idling(draw: &mut Draw) -> Planted {
         victims: &["waiter", "thinker"],
         culprits: &["thinker", "waiter"],
         also: vec!["slice", "behind-other"],
-        proof: &[Proof::Waits(&[Why::Idling], 0.25), Proof::Mean(1_000_000)],
+        proof: &[
+            Proof::Slower(1.3),
+            Proof::Waits(&[Why::Idling], 0.25),
+            Proof::Mean(1_000_000),
+        ],
         change: None,
     }
 }
@@ -258,7 +274,7 @@ pub(super) fn writes_starved(draw: &mut Draw) -> Planted {
         victims: &["logger"],
         culprits: &["readers"],
         also: vec!["deep-queue"],
-        proof: &[Proof::Waits(&[Why::ReadBatch], 0.5)],
+        proof: &[Proof::Slower(4.0), Proof::Waits(&[Why::ReadBatch], 0.5)],
         change: None,
     }
 }
@@ -311,7 +327,7 @@ pub(super) fn wbt(draw: &mut Draw) -> Planted {
         control: setup.with_queue("wbt_lat_usec", 0),
         setup: setup.with_queue("wbt_lat_usec", lat_us),
         victims: &["logger"],
-        culprits: &["flush", "reader", "logger"],
+        culprits: &["flush", "kworker", "reader", "logger"],
         // Write-back, which is the reason for it, delays others in other ways.
         also: vec![
             "reads-behind-writes",
@@ -320,7 +336,7 @@ pub(super) fn wbt(draw: &mut Draw) -> Planted {
             "flush",
             "journal-chain",
         ],
-        proof: &[Proof::Sleeps(0.25)],
+        proof: &[Proof::Slower(1.3), Proof::Sleeps(0.25)],
         change: None,
     }
 }

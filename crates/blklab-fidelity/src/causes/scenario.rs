@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scenario, what proves that its cause is there, and its run.
+//! A scenario, and its runs.
 
 use super::change::Change;
+use super::effect::Effects;
+use super::proof::Proof;
 use super::setup::Setup;
 use super::truth::{Sum, Sums};
-use blklab::findings::{Context, Reading, Report, Search};
-use blklab::targets::{Planner, Sim};
+use blklab::targets::{JobResult, Planner};
 use blklab_experiment::{Experiment, Source};
 use blklab_sim::Sinks;
-use blklab_trace::truth::Why;
 use blklab_trace::{Event, TraceSink};
-use blklab_types::Error;
-use blklab_types::{Pid, Time};
-use std::cell::RefCell;
+use blklab_types::{Error, Pid, Time};
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// An experiment with a cause in it.
+/// An experiment with a cause in it, or with two.
 #[derive(Clone, Debug)]
 pub(super) struct Planted {
     /// The experiment.
@@ -28,7 +26,7 @@ pub(super) struct Planted {
     /// Empty where nobody is delayed.
     pub(super) victims: &'static [&'static str],
     /// Whose I/O causes it; empty if no process does. Where the finding names causes, one
-    /// of these must be among them.
+    /// of these must be the first of them.
     pub(super) culprits: &'static [&'static str],
     /// Kinds of findings that are true of the same construction.
     pub(super) also: Vec<&'static str>,
@@ -38,168 +36,176 @@ pub(super) struct Planted {
     pub(super) change: Option<Change>,
 }
 
-/// What shows, in the truth of the run, that a cause has an effect.
-#[derive(Clone, Debug)]
-pub(super) enum Proof {
-    /// I/O of the victims takes so many times as long as without the cause, on average.
-    Slower(f64),
-    /// The longest I/O of the victims takes so many times as long as without the cause.
-    Longest(f64),
-    /// So large a part of the victims' time is for these reasons.
-    Waits(&'static [Why], f64),
-    /// So large a part of the victims' time they sleep for a request.
-    Sleeps(f64),
-    /// The device gets so many times as many commands for as many sectors.
-    MoreCommands(f64),
-    /// The victims transfer so many times as much without the cause.
-    LessDone(f64),
-    /// I/O of the victims takes so long on average, ns.
-    Mean(u64),
-    /// The scheduler says so in a message.
-    Said(&'static str),
-    /// The events themselves were made so.
-    Constructed,
-}
-
 /// What a run left behind.
 pub(super) struct Ran {
-    events: Vec<Event>,
-    messages: Vec<(usize, Event, String)>,
-    names: BTreeMap<Pid, String>,
-    /// The truth by process.
-    truth: BTreeMap<Pid, Sum>,
-    context: Context,
+    pub(super) trace: Trace,
+    /// What its processes felt.
+    pub(super) effects: Effects,
+    /// The truth by process, where the target has one.
+    truth: Option<BTreeMap<Pid, Sum>>,
+    /// Lines of `key=value`, as `blklab record` writes them beside a trace.
+    pub(super) context: String,
+    jobs: Vec<JobResult>,
 }
 
-/// The experiment of a text.
-///
-/// # Errors
-/// If the text is no experiment.
-pub(super) fn parse(id: &str, text: &str) -> Result<Experiment, Error> {
-    blklab_experiment::parse(
-        &format!("{id}.toml"),
-        Source::Toml,
-        text,
-        &|_| unreachable!("a scenario refers to no file"),
-        &blklab::targets::catalogue(),
-    )
+/// What runs scenarios.
+pub struct Bench {
+    planner: Planner,
+    target: &'static str,
+    stop: Arc<AtomicBool>,
 }
 
-/// Runs an experiment.
-///
-/// # Errors
-/// If it cannot be run.
-pub(super) fn run(id: &str, text: &str) -> Result<Ran, Error> {
-    let e = parse(id, text)?;
-    let kept = Kept::default();
-    let truth = Rc::new(RefCell::new(BTreeMap::new()));
-    let sinks = Sinks {
-        truth: Some(Box::new(Sums::new(Rc::clone(&truth)))),
-        ..Sinks::of_events(Box::new(kept.clone()))
-    };
-    let planner = Planner::new(Sim::default());
-    let plan = planner.plan(&e)?;
-    let ended = plan.run(sinks, Arc::default());
-    ended.map_err(|failed| Error::new(failed.to_string()))?;
-    let context = blklab::why::context_of(&e, planner.catalogue())?;
-    let trace = kept.0.take();
-    Ok(Ran {
-        events: trace.events,
-        messages: trace.messages,
-        names: trace.names,
-        truth: truth.take(),
-        context,
-    })
+impl Bench {
+    /// On this target. Setting `stop` from outside ends its runs.
+    pub fn new(planner: Planner, target: &'static str, stop: Arc<AtomicBool>) -> Bench {
+        Bench {
+            planner,
+            target,
+            stop,
+        }
+    }
+
+    /// Whether the runs were ended from outside.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// The experiment of a text.
+    fn parse(&self, id: &str, text: &str) -> Result<Experiment, Error> {
+        let mut e = blklab_experiment::parse(
+            &format!("{id}.toml"),
+            Source::Toml,
+            text,
+            &|_| unreachable!("a scenario refers to no file"),
+            self.planner.catalogue(),
+        )?;
+        self.target.clone_into(&mut e.target);
+        Ok(e)
+    }
+
+    /// Runs an experiment.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub(super) fn run(&self, id: &str, text: &str) -> Result<Ran, Error> {
+        let e = self.parse(id, text)?;
+        let kept = Kept::default();
+        let truth = Arc::new(Mutex::new(BTreeMap::new()));
+        let mut sinks = Sinks::of_events(Box::new(kept.clone()));
+        let has_truth = self.target == "sim";
+        if has_truth {
+            sinks.truth = Some(Box::new(Sums::new(Arc::clone(&truth))));
+        }
+        let plan = self.planner.plan(&e)?;
+        let outcome = plan
+            .run(sinks, Arc::clone(&self.stop))
+            .map_err(|failed| Error::new(failed.to_string()))?;
+        let context = blklab::why::context_of(&e, self.planner.catalogue())?;
+        let trace = kept.take();
+        let effects = Effects::new(&trace.events, &trace.names, &outcome.jobs);
+        let truth = std::mem::take(&mut *truth.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Ran {
+            trace,
+            effects,
+            truth: has_truth.then_some(truth),
+            context: context
+                .facts()
+                .map(|(key, value)| format!("{key}={value}\n"))
+                .collect(),
+            jobs: outcome.jobs,
+        })
+    }
 }
 
 impl Ran {
-    /// What somebody who has its events, and what is known of the machine, is told.
-    pub(super) fn why(&self) -> Report {
-        let mut search = Search::all(self.context.clone());
-        for (pid, name) in &self.names {
-            search.process(Time::ZERO, *pid, name);
-        }
-        let mut messages = self.messages.iter().peekable();
-        for (place, event) in self.events.iter().enumerate() {
-            while let Some((_, event, text)) = messages.next_if(|(at, _, _)| *at <= place) {
-                search.message(event, text);
-            }
-            search.event(event);
-        }
-        search.finish(Reading::default())
-    }
-
-    /// Changes the events.
+    /// Changes the events, and with them what was felt.
     pub(super) fn change(&mut self, change: Change) {
-        change.apply(&mut self.events, &mut self.names);
+        change.apply(&mut self.trace.events, &mut self.trace.names);
+        self.trace.events_changed();
+        // What jobs measured is of the events as they were.
+        self.jobs.clear();
+        self.look_again();
     }
 
-    /// The truth of a process.
-    pub(super) fn truth_of_process(&self, pid: Pid) -> Sum {
-        self.truth.get(&pid).cloned().unwrap_or_default()
+    /// What was felt, told from the events alone, as of a run whose events are changed.
+    pub(super) fn look_at_events(&mut self) {
+        self.jobs.clear();
+        self.look_again();
+    }
+
+    fn look_again(&mut self) {
+        self.effects = Effects::new(&self.trace.events, &self.trace.names, &self.jobs);
+    }
+
+    /// Whether a message has these words.
+    pub(super) fn says(&self, words: &str) -> bool {
+        self.trace
+            .messages
+            .iter()
+            .any(|(_, _, m)| m.contains(words))
+    }
+
+    /// The truth of a process, where it is known.
+    pub(super) fn truth_of_process(&self, pid: Pid) -> Option<Sum> {
+        let truth = self.truth.as_ref()?;
+        Some(truth.get(&pid).cloned().unwrap_or_default())
     }
 
     /// The truth of some processes, by name; of all, if none is named.
-    pub(super) fn truth_of(&self, names: &[&str]) -> Sum {
+    pub(super) fn truth_of(&self, names: &[&str]) -> Option<Sum> {
         let mut all = Sum::default();
-        for (pid, sum) in &self.truth {
-            let comm = self.names.get(pid).map_or("", String::as_str);
+        for (pid, sum) in self.truth.as_ref()? {
+            let comm = self.trace.names.get(pid).map_or("", String::as_str);
             if names.is_empty() || names.contains(&comm) {
                 all.add(sum);
             }
         }
-        all
+        Some(all)
     }
 }
 
-impl Proof {
-    /// Whether a run has what it asks for, seen beside the run without the cause.
-    pub(super) fn holds(&self, names: &[&str], ran: &Ran, control: &Ran) -> bool {
-        let (with, without) = (ran.truth_of(names), control.truth_of(names));
-        let ratio = |a: u64, b: u64| a as f64 / b.max(1) as f64;
-        let mean = |s: &Sum| s.waited_ns / s.bios.max(1);
-        let commands = |s: &Sum| ratio(s.commands, s.sectors);
-        with.bios >= BIOS_MIN
-            && match self {
-                Proof::Slower(times) => ratio(mean(&with), mean(&without)) >= *times,
-                Proof::Longest(times) => ratio(with.worst_ns, without.worst_ns) >= *times,
-                Proof::Waits(reasons, part) => {
-                    let ns = reasons.iter().filter_map(|why| with.why.get(why)).sum();
-                    ratio(ns, with.waited_ns) >= *part
-                }
-                Proof::Sleeps(part) => ratio(with.sleep_ns, with.waited_ns) >= *part,
-                Proof::MoreCommands(times) => commands(&with) >= times * commands(&without),
-                Proof::LessDone(times) => ratio(without.sectors, with.sectors) >= *times,
-                Proof::Mean(ns) => mean(&with) >= *ns,
-                Proof::Said(words) => ran.messages.iter().any(|(_, _, m)| m.contains(words)),
-                Proof::Constructed => true,
-            }
-    }
+/// Events of a run, with what is beside them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace {
+    pub(super) events: Vec<Event>,
+    /// Messages of the kernel: before which event they come.
+    pub(super) messages: Vec<(usize, Event, String)>,
+    pub(super) names: BTreeMap<Pid, String>,
 }
 
-/// Fewer bios of the victims prove nothing.
-const BIOS_MIN: u64 = 8;
-
-#[derive(Default)]
-struct Trace {
-    events: Vec<Event>,
-    messages: Vec<(usize, Event, String)>,
-    names: BTreeMap<Pid, String>,
+impl Trace {
+    /// Puts messages where their time is, after the events were changed.
+    fn events_changed(&mut self) {
+        for (place, message, _) in &mut self.messages {
+            *place = self.events.partition_point(|e| e.time <= message.time);
+        }
+    }
 }
 
 /// Keeps a trace.
 #[derive(Clone, Default)]
-struct Kept(Rc<RefCell<Trace>>);
+struct Kept(Arc<Mutex<Trace>>);
+
+impl Kept {
+    fn take(&self) -> Trace {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Trace)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
 
 impl TraceSink for Kept {
     fn event(&mut self, event: &Event) {
-        self.0.borrow_mut().events.push(*event);
+        self.with(|trace| trace.events.push(*event));
     }
 
     fn message(&mut self, event: &Event, text: &str) {
-        let mut trace = self.0.borrow_mut();
-        let place = trace.events.len();
-        trace.messages.push((place, *event, text.to_owned()));
+        self.with(|trace| {
+            let place = trace.events.len();
+            trace.messages.push((place, *event, text.to_owned()));
+        });
     }
 
     fn wants_messages(&self) -> bool {
@@ -207,6 +213,8 @@ impl TraceSink for Kept {
     }
 
     fn process(&mut self, _: Time, pid: Pid, comm: &str) {
-        self.0.borrow_mut().names.insert(pid, comm.to_owned());
+        self.with(|trace| {
+            trace.names.insert(pid, comm.to_owned());
+        });
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Setup {
     pub(super) processes: String,
     /// Of everything random in the run.
     pub(super) seed: u64,
+    /// Whether the kernel that is asked for cannot have it.
+    pub(super) is_impossible: bool,
 }
 
 impl Setup {

@@ -3,7 +3,8 @@
 
 use super::change::Change;
 use super::draw::Draw;
-use super::scenario::{Planted, Proof};
+use super::proof::Proof;
+use super::scenario::Planted;
 use super::stacks::{NEW, OLD, named, on, on_any, parallel, serial};
 
 /// Contiguous small I/O, submitted together, that may not be merged.
@@ -181,18 +182,24 @@ pub(super) fn dependent_read(draw: &mut Draw) -> Planted {
             ops.push(format!("[\"read\", [\"sync\"], {sector}, {sectors}]"));
         }
     }
-    setup.processes = format!(
-        "\n[[processes]]\nname = \"reader\"\npid = 101\n\
-         io = {{ pattern = \"mixed\", ops = [{}] }}\n",
-        ops.join(", ")
-    );
+    let process = |more: &str| {
+        format!(
+            "\n[[processes]]\nname = \"reader\"\npid = 101\n{more}\
+             io = {{ pattern = \"mixed\", ops = [{}] }}\n",
+            ops.join(", ")
+        )
+    };
+    let mut control = setup.clone();
+    setup.processes = process("");
+    // All three at a time: the last two do not wait for the first.
+    control.processes = process("depth = 3\nrefill = \"all\"\n");
     Planted {
-        control: setup.clone(),
         setup,
+        control,
         victims: &["reader"],
         culprits: &[],
         also: vec![],
-        proof: &[Proof::Constructed],
+        proof: &[Proof::Later(1.5)],
         change: None,
     }
 }
@@ -260,6 +267,28 @@ pub(super) fn seek_storm(draw: &mut Draw) -> Planted {
         culprits: &["first", "second", "third"],
         also: vec![],
         proof: &[Proof::Slower(4.0)],
+        change: None,
+    }
+}
+
+/// I/O a little larger than what goes into one request: a large part and a small rest.
+pub(super) fn tails(draw: &mut Draw) -> Planted {
+    let scheduler = draw.one(&["none", "mq-deadline"]);
+    let mut setup = on(draw, NEW, scheduler);
+    let depth = draw.one(&[4, 16]);
+    serial(&mut setup, draw, depth);
+    let limit = draw.one(&[128, 256, 512]);
+    let (more, rw) = (draw.one(&[4, 8]), draw.one(&["randread", "randwrite"]));
+    let kb = limit + more;
+    setup.job("large", format!("direct=1 rw={rw} bs={kb}k size=512m"));
+    let control = setup.with_queue("max_sectors_kb", 1024);
+    Planted {
+        setup: setup.with_queue("max_sectors_kb", limit),
+        control,
+        victims: &[],
+        culprits: &[],
+        also: vec![],
+        proof: &[Proof::MoreCommands(1.8)],
         change: None,
     }
 }

@@ -2,6 +2,7 @@
 //! The kinds of findings, one module each.
 
 pub mod array_rmw;
+pub mod async_depth;
 pub mod behind_discards;
 pub mod behind_other;
 pub mod bfq_merge;
@@ -32,6 +33,7 @@ pub mod overtaken;
 pub mod passthrough;
 pub mod power_state;
 pub mod readahead_thrown;
+pub mod readahead_unused;
 pub mod reads_behind_writes;
 pub mod requeued;
 pub mod reversed;
@@ -74,6 +76,7 @@ pub static ALL: &[Kind] = &[
     buffer_stall::KIND,
     dirty_limit::KIND,
     wbt::KIND,
+    async_depth::KIND,
     no_request_free::SHARED_OUT,
     no_request_free::WBT,
     no_request_free::KIND,
@@ -86,6 +89,7 @@ pub static ALL: &[Kind] = &[
     split::KIND,
     no_readahead::KIND,
     readahead_thrown::KIND,
+    readahead_unused::KIND,
     dependent_read::KIND,
     misaligned::KIND,
     array_rmw::KIND,

@@ -25,7 +25,13 @@ pub const KIND: Kind = Kind {
         exception: "",
     },
     explains: &["behind-other", "deep-queue"],
-    remedies: &[READS_FIRST, QUEUE_DEPTH, FEWER_COMMANDS, LESS_WRITE_BACK],
+    remedies: &[
+        READS_FIRST,
+        SHORTER_BATCHES,
+        QUEUE_DEPTH,
+        FEWER_COMMANDS,
+        LESS_WRITE_BACK,
+    ],
     rests_on_absence: false,
     detector: || Box::new(ReadsBehindWrites::default()),
 };
@@ -34,6 +40,13 @@ const READS_FIRST: Remedy = Remedy::act(
     "reads-first",
     Act::Scheduler(Serving::ReadsFirst),
     "scheduler: {}",
+);
+
+const SHORTER_BATCHES: Remedy = Remedy::set(
+    "shorter-batches",
+    "queue/iosched/fifo_batch",
+    "",
+    "reads wait for the end of fewer writes; a little less throughput on a disk that seeks",
 );
 
 const QUEUE_DEPTH: Remedy = Remedy::set(
@@ -164,6 +177,14 @@ impl Sum {
                 _ => "one that prefers reads, as deadline, mq-deadline or bfq do",
             };
             f.remedies.push(READS_FIRST.filled_with(better));
+        }
+        let batch = context.tunable("fifo_batch").filter(|n| *n > 1);
+        if let Some(batch) = batch.filter(|_| self.in_queue_ns > self.in_device_ns) {
+            f.how += &format!(
+                " A batch of writes that has begun goes on for up to {batch} (fifo_batch) before \
+                 reads have their turn."
+            );
+            f.remedies.push(SHORTER_BATCHES.to((batch / 8).max(1)));
         }
         if in_order.is_none() && self.in_queue_ns > 0 {
             f.missing.push("which scheduler it is".to_owned());

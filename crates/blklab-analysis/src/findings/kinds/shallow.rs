@@ -23,7 +23,7 @@ pub const KIND: Kind = Kind {
         exception: "",
     },
     explains: &["deep-queue", "behind-other"],
-    remedies: &[QUANTUM, AT_ONCE],
+    remedies: &[QUANTUM, LAXER_TARGETS, AT_ONCE],
     rests_on_absence: false,
     detector: || Box::new(Shallow::default()),
 };
@@ -33,6 +33,14 @@ const QUANTUM: Remedy = Remedy::set(
     "queue/iosched/quantum",
     "",
     "as many requests of a process at a time as the device takes",
+);
+
+const LAXER_TARGETS: Remedy = Remedy::set(
+    "laxer-targets",
+    "queue/iosched/read_lat_nsec",
+    "",
+    "a target that the device can meet, and write_lat_nsec likewise: Kyber takes tokens from \
+     others while one is missed",
 );
 
 const AT_ONCE: Remedy = Remedy::act(
@@ -47,6 +55,9 @@ const WORKS_ON_MIN: f64 = 0.6;
 
 /// A device that does less than so many at a time does one.
 const PARALLEL_MIN: f64 = 1.5;
+
+/// A target that a device with several requests can meet: so many times what one takes alone.
+const TARGET_TIMES: u64 = 8;
 
 #[derive(Debug, Default)]
 struct Shallow {
@@ -126,6 +137,7 @@ impl Sum {
         f.cause = Some(format!("{name}'s limit of requests at the device"));
         f.remedies = match name {
             "cfq" => vec![QUANTUM.to(i64::try_from(takes).unwrap_or(i64::MAX))],
+            "kyber" => vec![LAXER_TARGETS.to(alone.saturating_mul(TARGET_TIMES))],
             _ => Vec::new(),
         };
         f.remedies.push(AT_ONCE);

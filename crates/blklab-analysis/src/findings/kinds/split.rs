@@ -5,7 +5,7 @@
 use crate::findings::harm::{of_disks, parties};
 use crate::findings::remedy::{Act, Outside};
 use crate::findings::section::Section;
-use crate::findings::sums::add;
+use crate::findings::sums::{add, is_most};
 use crate::findings::{
     Confidence, Context, Detector, Evidence, Finding, Instance, Kind, Remedy, Rule, Whole, counted,
     time_text,
@@ -20,7 +20,9 @@ pub const KIND: Kind = Kind {
     what: "bios are cut into many commands, by a limit or by the geometry of the device",
     rule: Rule {
         condition: "bios are cut (X)",
-        threshold: "10 % of a device's bios or more, into 4 pieces or more on average",
+        threshold: "10 % of a device's bios or more, into 4 pieces or more on average; or half of \
+                    them or more, of which most leave a rest of an eighth of the piece before it \
+                    or less",
         exception: "",
     },
     explains: &[
@@ -62,6 +64,12 @@ const PIECES_MIN: f64 = 4.0;
 /// Less than this part of the bios is not worth a word.
 const SHARE_MIN: f64 = 0.1;
 
+/// The last piece is a mere rest if it is so many times smaller than the one before.
+const REST_FACTOR: u64 = 8;
+
+/// Of the bios so large a part, where each costs a command for a rest.
+const REST_SHARE_MIN: f64 = 0.5;
+
 #[derive(Debug, Default)]
 struct Splits {
     disks: BTreeMap<Dev, Sum>,
@@ -72,6 +80,8 @@ struct Sum {
     bios: u64,
     cut: u64,
     pieces: u64,
+    /// Bios that leave a rest, and the sectors of all rests.
+    rests: (u64, u64),
     victims: BTreeMap<Pid, (u64, u64)>,
     /// How large pieces are, and how often; the last ones of bios are left out.
     sizes: BTreeMap<u64, u64>,
@@ -93,6 +103,15 @@ struct Cut {
     queue: Time,
     pid: Pid,
     evidence: Vec<usize>,
+}
+
+impl Cut {
+    /// The sectors of the last piece, and of the one before it.
+    fn last_two(&self) -> [u64; 2] {
+        let mut ends = self.at.iter().rev().copied();
+        let last = ends.next().unwrap_or(self.end);
+        [self.end - last, last - ends.next().unwrap_or(self.begin)]
+    }
 }
 
 impl Detector for Splits {
@@ -165,6 +184,11 @@ impl Splits {
             sum.boundary = Some(sum.boundary.map_or(own, |b| b.min(own)));
             sum.cuts += 1;
         }
+        let [rest, before_it] = cut.last_two();
+        if rest * REST_FACTOR <= before_it {
+            sum.rests.0 += 1;
+            sum.rests.1 += rest;
+        }
         // It ends with the last of its pieces.
         let disk = section.disk(dev);
         let last = disk.into_iter().flat_map(|d| {
@@ -205,7 +229,9 @@ impl Splits {
 impl Sum {
     fn finding(self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let mean = self.pieces as f64 / self.cut.max(1) as f64;
-        if mean < PIECES_MIN || (self.cut as f64) < SHARE_MIN * self.bios as f64 {
+        let is_part = |n: u64, share: f64| n as f64 >= share * self.bios as f64;
+        let leave_rests = is_most(self.rests.0, self.cut) && is_part(self.cut, REST_SHARE_MIN);
+        if !leave_rests && (mean < PIECES_MIN || !is_part(self.cut, SHARE_MIN)) {
             return None;
         }
         let mut f = Finding::new(KIND.name, dev, "");
@@ -229,6 +255,13 @@ impl Sum {
             (size * SECTOR_BYTES) as f64 / 1024.0,
             counted(self.pieces - self.cut, "commands more than I/Os")
         );
+        if leave_rests {
+            f.what += &format!(
+                " {} leave a rest of {} sectors on average, which costs a command of its own.",
+                counted(self.rests.0, "I/Os"),
+                self.rests.1 / self.rests.0.max(1)
+            );
+        }
         let odd: u64 = self.sizes.values().sum::<u64>() - times;
         self.explain(&mut f, whole.context, size, odd);
         f.figures = vec![

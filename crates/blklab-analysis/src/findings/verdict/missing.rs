@@ -2,8 +2,10 @@
 //! What a trace does not show, and the command that would.
 
 use crate::findings::finding::counted;
+use crate::findings::sums::{percent, total};
+use crate::findings::threads::is_journal;
 use crate::findings::who_waits::Behaviour;
-use crate::findings::whole::{DiskSum, Whole};
+use crate::findings::whole::{Account, DiskSum, Whole};
 use blklab_trace::Action;
 use blklab_types::Dev;
 use serde::Serialize;
@@ -12,12 +14,30 @@ use serde::Serialize;
 const SD_MAJOR: u16 = 8;
 const SD_MINORS: u16 = 16;
 
+/// What part of the way of an I/O a trace does not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What requests wait for before the device: tags, plug, scheduler.
+    BeforeDevice,
+    /// Flushes, errors, and which writes are sync.
+    Flags,
+    /// Who waits.
+    WhoWaits,
+    /// What the page cache does: writers that are held back, what is read ahead in vain.
+    PageCache,
+    /// What the journal does: commits, and who waits for them or for room.
+    Journal,
+}
+
 /// Something that the trace does not show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NotShown {
     /// The device.
     #[serde(serialize_with = "crate::stats::dev_text")]
     pub dev: Dev,
+    /// Which part.
+    pub part: Part,
     /// What.
     pub what: String,
     /// Why not.
@@ -31,10 +51,11 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
         if sum.nr_ended + sum.flushes.0 == 0 {
             continue;
         }
-        let mut say = |what: &str, because: String| {
+        let mut say = |part: Part, what: &str, because: String| {
             let what = what.to_owned();
             all.push(NotShown {
                 dev: *dev,
+                part,
                 what,
                 because,
             });
@@ -43,24 +64,42 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
         if sum.areas.nr_whole < waited {
             let without = waited - sum.areas.nr_whole;
             say(
+                Part::BeforeDevice,
                 "what requests wait for before the device (tags, plug, scheduler)",
                 format!("no Q, G or I of {}", counted(without, "requests")),
             );
         }
         if !whole.are_flags_said {
             say(
+                Part::Flags,
                 "flushes, errors, and which writes are sync",
                 "the recorder does not show them".to_owned(),
             );
         }
+        if writes_back(sum) && !whole.sums.beside.page_cache {
+            say(
+                Part::PageCache,
+                "whether writers are held back since too many pages are dirty",
+                "no events of writeback".to_owned(),
+            );
+        }
+        if journals(whole, sum).next().is_some() && !whole.sums.beside.journal {
+            say(
+                Part::Journal,
+                "who waits for commits of the journal, or for room in it",
+                "no events of it".to_owned(),
+            );
+        }
         for (pid, behaviour) in &sum.who_waits {
             say(
+                Part::WhoWaits,
                 &format!("whether {} waits for its writes", whole.who(*pid)),
                 format!("it is taken to wait, since {}", behaviour.words()),
             );
         }
         if sum.nr_writes_unknown > 0 {
             say(
+                Part::WhoWaits,
                 "who waits for writes that others hand on",
                 format!(
                     "{} of kernel threads",
@@ -70,6 +109,42 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
         }
     }
     all
+}
+
+/// Of the time of a device, write-back or a journal has so many per cent where processes may
+/// wait for it.
+const BUSY_PERCENT: u64 = 20;
+
+/// Whether so much is written back that writers may be held back for it: what they wait for
+/// then is no I/O of theirs.
+fn writes_back(sum: &DiskSum) -> bool {
+    let Account {
+        alone_ns,
+        behind_ns,
+        ..
+    } = sum.background;
+    percent(alone_ns.saturating_add(behind_ns), sum.span_ns) >= BUSY_PERCENT
+}
+
+/// Those threads of journals that write to a device.
+fn journals<'a>(whole: &'a Whole<'_>, sum: &'a DiskSum) -> impl Iterator<Item = &'a Account> {
+    let is_journal = |pid| whole.sums.names.get(pid).is_some_and(is_journal);
+    sum.accounts()
+        .filter(move |(pid, _)| is_journal(*pid))
+        .map(|(_, account)| account)
+}
+
+/// What processes may wait for that no event of the block layer shows, in words, where the
+/// device has enough of it to be long.
+pub(super) fn may_hide(whole: &Whole<'_>, sum: &DiskSum) -> Option<&'static str> {
+    let of_journals = total(journals(whole, sum).map(|a| a.waited_ns));
+    if writes_back(sum) && !whole.sums.beside.page_cache {
+        return Some("whether writers are held back by the limit of dirty pages is not shown");
+    }
+    if percent(of_journals, sum.span_ns) >= BUSY_PERCENT && !whole.sums.beside.journal {
+        return Some("who waits for the journal, and for how long, is not shown");
+    }
+    None
 }
 
 /// What makes a finding doubtful whose victims are only taken to wait.
@@ -87,7 +162,7 @@ pub(super) fn record_command(whole: &Whole<'_>, cause: Option<Dev>) -> String {
     disks.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.waited.waited_ns, sum.nr(Action::Issue))));
     let first = disks.first().map(|(dev, _)| **dev).or(cause);
     let device = first.map_or_else(|| "DEVICE".to_owned(), device_name);
-    format!("sudo blklab record {device} --also jbd2,ext4,sched --for 30s")
+    format!("sudo blklab record {device} --also jbd2,ext4,writeback,sched --for 30s")
 }
 
 /// What to call a device on the command line; research traces have numbers that no device has.

@@ -9,8 +9,8 @@ mod missing;
 mod ruled_out;
 mod slowest;
 
-pub use missing::NotShown;
 pub(super) use missing::of_behaviour;
+pub use missing::{NotShown, Part};
 pub use ruled_out::RuledOut;
 
 use super::finding::{Confidence, Finding, Weight, counted, time_text};
@@ -158,6 +158,9 @@ fn doubts(slowest: Option<&Life>, whole: &Whole<'_>) -> Vec<String> {
     let nr_whole: u64 = disks().map(|d| d.areas.nr_whole).sum();
     if nr_whole * 10 < waited * SHOWN_OF_TEN {
         doubts.push("what requests wait for before the device is not shown".to_owned());
+    }
+    for part in disks().filter_map(|d| missing::may_hide(whole, d)) {
+        doubts.push(part.to_owned());
     }
     if whole.reading.lost + whole.reading.elided > 0 {
         doubts.push("events are missing".to_owned());

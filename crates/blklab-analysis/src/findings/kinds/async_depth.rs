@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes wait for a tag though tags are free: the scheduler keeps most of them for reads.
+//!
+//! mq-deadline, Kyber and BFQ let everything but reads that somebody waits for have
+//! `async_depth` tags at most (`limit_depth` of an elevator, block/mq-deadline.c from 5.14 on).
+
+use crate::findings::harm::{Harm, of_disks};
+use crate::findings::section::Section;
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text,
+};
+use blklab_types::Dev;
+use std::collections::BTreeMap;
+
+/// The row of [`super::ALL`].
+pub const KIND: Kind = Kind {
+    name: "async-depth",
+    what: "writes wait for a tag though tags are free: the scheduler leaves them few (async_depth)",
+    rule: Rule {
+        condition: "a write waits from Q to G, and the scheduler's async_depth is known and less \
+                    than half of nr_requests",
+        threshold: "more than 4 times what the device takes for one, 200 us at least; fewer than \
+                    nr_requests are in use meanwhile, and as many writes as async_depth or more; \
+                    20 % of its process's waiting or more",
+        exception: "",
+    },
+    explains: &["no-request-free", "wbt-likely", "cgroup-latency"],
+    remedies: &[LARGER],
+    rests_on_absence: false,
+    detector: || Box::new(AsyncDepth::default()),
+};
+
+const LARGER: Remedy = Remedy::set(
+    "larger-async-depth",
+    "queue/iosched/async_depth",
+    "",
+    "more tags for writes; reads may have to wait for one then",
+);
+
+#[derive(Debug, Default)]
+struct AsyncDepth {
+    disks: BTreeMap<Dev, Sum>,
+}
+
+#[derive(Debug, Default)]
+struct Sum {
+    harm: Harm,
+    held: u64,
+}
+
+/// The tags that writes may have, and all there are, if the first are few.
+fn limits(context: &Context) -> Option<[u64; 2]> {
+    let of_queue = context.queue("async_depth");
+    let of_scheduler = || u64::try_from(context.tunable("async_depth")?).ok();
+    let depth = of_queue.or_else(of_scheduler).filter(|n| *n > 0)?;
+    let all = context.queue("nr_requests")?;
+    (depth.saturating_mul(2) < all).then_some([depth, all])
+}
+
+impl Detector for AsyncDepth {
+    fn section(&mut self, section: &Section, context: &Context) {
+        let Some([depth, all]) = limits(context) else {
+            return;
+        };
+        for disk in &section.disks {
+            for (r, w) in disk.long_waits_for().filter(|(r, _)| r.is_write()) {
+                let Some(ahead) = w.get.as_deref() else {
+                    continue;
+                };
+                let writes = ahead.own + ahead.writes;
+                if ahead.all >= all || writes < depth {
+                    continue;
+                }
+                let sum = self.disks.entry(disk.dev).or_default();
+                sum.harm
+                    .add(r.pid, w.get_ns, || section.instance(r, Some(w.get_ns)));
+                sum.held += ahead.all;
+            }
+        }
+    }
+
+    fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
+        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
+    }
+}
+
+impl Sum {
+    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+        let [depth, all] = limits(whole.context)?;
+        let held = self.held / self.harm.count().max(1);
+        let mut f = self.harm.finding(&KIND, dev, whole)?;
+        let name = whole.scheduler(dev).unwrap_or("the scheduler");
+        f.what = format!(
+            "Writes of {} wait {} on average for a tag (Q to G), with about {} queued or at the \
+             device: {name} leaves them {depth} of {all}.",
+            f.victim_names(),
+            time_text(self.harm.total_ns() / self.harm.count().max(1)),
+            counted(held, "others"),
+        );
+        f.how =
+            "Tags are free: async_depth keeps them for reads that somebody waits for.".to_owned();
+        f.confidence = Confidence::Likely;
+        f.cause = Some(format!("async_depth = {depth}"));
+        f.missing
+            .push("limits of control groups and wbt, which hold bios here too".to_owned());
+        f.remedies = vec![LARGER.to(all * 3 / 4)];
+        Some(f)
+    }
+}
