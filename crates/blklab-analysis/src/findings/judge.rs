@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings compete: who names the cause stays, its symptoms go.
 
-use super::finding::{Confidence, Finding, time_text};
+use super::finding::{Confidence, Finding, Party, time_text};
 use super::kinds::ALL;
 use super::sums::{add, is_most};
-use super::verdict::of_behaviour;
+use super::threads::hands_on;
+use super::verdict::{of_behaviour, shows_no_owner};
 use super::whole::{Account, DiskSum, Reading, Whole};
 use super::{Context, Kind};
 use blklab_trace::Action;
@@ -25,6 +26,7 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
         }
     }
     for f in &mut all {
+        doubt_owners(f, whole);
         doubt_who_waits(f, whole);
         let span_ns = whole.disk(f.dev).span_ns;
         let most_ns = span_ns.saturating_mul(f.victims.len().max(1) as u64);
@@ -47,6 +49,21 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
         }
     }
     kept
+}
+
+/// Where nothing but D and C is shown, a request is of whoever handed it to the device: often of
+/// the one who queued it, and never of a thread that hands on what others have queued.
+fn doubt_owners(f: &mut Finding, whole: &Whole<'_>) {
+    if !shows_no_owner(whole.disk(f.dev)) {
+        return;
+    }
+    let is_nobody = |p: &Party| p.pid == 0 || p.comm.as_deref().is_some_and(hands_on);
+    f.victims.retain(|p| !is_nobody(p));
+    f.causes.retain(|p| !is_nobody(p));
+    f.doubt(
+        Confidence::Likely,
+        "whose requests they are: D names who handed them to the device",
+    );
 }
 
 /// A finding is no surer than that those who suffer wait at all.

@@ -163,7 +163,8 @@ pub(super) fn is_flusher(comm: &str) -> bool {
     let begins = [
         "flush-", "pdflush", "kupdate", "bdflush", "kswapd", "xfsaild", "bdi-",
     ];
-    is_worker || begins.iter().any(|begin| comm.starts_with(begin))
+    // The models call theirs flush.
+    is_worker || comm == "flush" || begins.iter().any(|begin| comm.starts_with(begin))
 }
 
 /// A worker of high priority is the block layer's own (kblockd), which hands on what others

@@ -433,6 +433,18 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
             l.event(t + 30_750, 0, "C", "R", (k * 4000, 8), "0");
         }
     });
+    // A process asks for one request after the other, of which there are four.
+    add("submit-blocked", "queue/nr_requests=4", 1, &|l| {
+        for k in 0..200_u64 {
+            let (q, at) = (k * 100, ((k * 7919 % 1000) * 1000, 8));
+            let g = q + 95;
+            l.event(q, 1, "Q", "R", at, "a");
+            l.event(g, 1, "G", "R", at, "a");
+            l.event(g, 1, "I", "R", at, "a");
+            l.event(g + 1, 1, "D", "R", at, "a");
+            l.event(g + 395, 0, "C", "R", at, "0");
+        }
+    });
     // Runs of 16 KiB, then 256 KiB ahead, then elsewhere.
     add("readahead-unused", "queue/read_ahead_kb=4096", 1, &|l| {
         for k in 0..40_u64 {
@@ -916,4 +928,125 @@ fn bursts_that_a_worker_begins_are_a_limit_where_there_is_one() {
         let report = lines.report(context);
         assert!(!kinds(&report).contains(&"cgroup-limit"), "{context}");
     }
+}
+
+/// The finding of a kind in a report.
+fn found<'a>(report: &'a Report, kind: &str) -> Option<&'a blklab_analysis::findings::Finding> {
+    report.findings.iter().find(|f| f.kind == kind)
+}
+
+#[test]
+fn a_rest_behind_each_large_piece_is_a_split() {
+    let cut = |rest: u64| {
+        let mut l = Lines::default();
+        for k in 0..40_u64 {
+            let (t, at) = (k * 3000, k * 4096);
+            let end = at + 512 + rest;
+            l.event(t, 1, "Q", "R", (at, 512 + rest), "a");
+            l.line(t + 1, &format!("1 X R {at} / {} [a]", at + 512));
+            l.event(t + 2, 1, "G", "R", (at, 512), "a");
+            l.event(t + 3, 1, "D", "R", (at, 512), "a");
+            l.event(t + 4, 1, "G", "R", (at + 512, end - at - 512), "a");
+            l.event(t + 5, 1, "D", "R", (at + 512, end - at - 512), "a");
+            l.event(t + 900, 0, "C", "R", (at, 512), "0");
+            l.event(t + 1900, 0, "C", "R", (at + 512, end - at - 512), "0");
+        }
+        l.report("queue/max_sectors_kb=256")
+    };
+    let said = cut(8);
+    let f = found(&said, "split").expect("it is found");
+    assert!(f.what.contains("rest of 8 sectors"), "{}", f.what);
+    assert!(found(&cut(448), "split").is_none(), "two halves are none");
+}
+
+#[test]
+fn a_disk_waits_for_a_revolution_at_each_step_backward() {
+    let steps = |n: u64, context: &str| {
+        let mut l = Lines::default();
+        for k in 0..n {
+            let t = k * 8500;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (1_000_000 - k * 64, 64),
+                times: [t, t, t + 1, t + 8400],
+            });
+        }
+        kinds(&l.report(context)).contains(&"reversed")
+    };
+    assert!(steps(40, "queue/rotational=1"));
+    assert!(!steps(40, "queue/rotational=0"));
+    assert!(!steps(10, "queue/rotational=1"), "too few");
+}
+
+#[test]
+fn read_ahead_of_a_page_or_two_is_too_short() {
+    let reads = |context: &str| {
+        let mut l = Lines::default();
+        for k in 0..200_u64 {
+            let t = k * 260;
+            l.io(&Io {
+                who: A,
+                rw: "RA",
+                at: (k * 8, 8),
+                times: [t, t, t + 1, t + 300],
+            });
+        }
+        l.report(context)
+    };
+    let short = reads("queue/read_ahead_kb=4\nqueue/scheduler=none");
+    let f = found(&short, "no-readahead").expect("it is found");
+    assert_eq!(f.cause.as_deref(), Some("read_ahead_kb = 4"));
+    let long = reads("queue/read_ahead_kb=128\nqueue/scheduler=none");
+    assert!(found(&long, "no-readahead").is_none());
+}
+
+#[test]
+fn what_a_seek_and_a_revolution_take_is_no_slow_device() {
+    let slow = |ms: u64, rotational: u8| {
+        let mut l = Lines::default();
+        alone(&mut l, A, "R", 0, 100);
+        for k in 0..4 {
+            let t = 600_000 + k * 200_000;
+            l.io(&Io {
+                who: A,
+                rw: "R",
+                at: (k * 999, 8),
+                times: [t, t, t + 1, t + ms * 1000 + k * 900],
+            });
+        }
+        let report = l.report(&format!("queue/rotational={rotational}"));
+        found(&report, "device-slow").is_some()
+    };
+    assert!(slow(22, 0));
+    assert!(!slow(22, 1));
+    assert!(slow(90, 1));
+}
+
+#[test]
+fn d_and_c_alone_do_not_show_whose_a_request_is() {
+    let mut l = Lines::default();
+    for k in 0..300_u64 {
+        let d = k * 500;
+        // The one behind a queue is handed on by whoever has a request that ends.
+        let pid = if k % 3 == 0 { 0 } else { 1 };
+        l.event(d, pid, "D", "R", ((k * 7919 % 1000) * 1000, 8), "a");
+        l.event(
+            d + 500 * 16,
+            0,
+            "C",
+            "R",
+            ((k * 7919 % 1000) * 1000, 8),
+            "0",
+        );
+    }
+    let report = l.report("queue/scheduler=none\ndevice/queue_depth=32");
+    let f = found(&report, "deep-queue").expect("it is found");
+    assert!(f.victims.iter().all(|p| p.pid != 0), "{:?}", f.victims);
+    assert!(f.confidence < blklab_analysis::findings::Confidence::Certain);
+    let parts: Vec<_> = report.verdict.not_visible.iter().map(|n| n.part).collect();
+    assert!(
+        parts.contains(&blklab_analysis::findings::verdict::Part::Owners),
+        "{parts:?}"
+    );
 }

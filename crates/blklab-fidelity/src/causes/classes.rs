@@ -13,6 +13,8 @@ pub(super) enum Need {
     Device,
     /// D and C with their flags: sync, flush, FUA, read-ahead, error.
     Flags,
+    /// Whose each request is: G or Q, or the columns of biosnoop.
+    Owner,
     /// The way to the device: Q, G, I, merges, messages.
     Way,
     /// Events of the page cache beside those of the block layer (`blklab record --also
@@ -68,7 +70,7 @@ impl Class {
     }
 }
 
-use Need::{Device, Flags, Journal, PageCache, Way};
+use Need::{Device, Flags, Journal, Owner, PageCache, Way};
 
 /// All classes.
 #[rustfmt::skip]
@@ -77,7 +79,7 @@ pub(super) const CLASSES: &[Class] = &[
         &["fewer-commands", "reads-first", "smaller-queue-depth"], queues::reads_behind_writes),
     class("write-back-burst", &["reads-behind-writes"], Device,
         &["less-write-back", "fewer-commands", "reads-first", "smaller-queue-depth"], queues::write_back_burst),
-    class("behind-other", &["behind-other"], Device,
+    class("behind-other", &["behind-other"], Owner,
         &["fewer-at-a-time", "share-by-process", "share-with-smaller-depth"], queues::behind_other),
     class("deep-queue", &["deep-queue"], Device, &["enough-at-a-time"], queues::deep_queue),
     class("pool-used-up", &["no-request-free"], Way, &["more-requests"], queues::pool_used_up),
@@ -100,9 +102,9 @@ pub(super) const CLASSES: &[Class] = &[
     class("flush", &["flush"], Flags, &["write-through", "fewer-fsyncs"], shapes::flush),
     class("journal-chain", &["journal-chain"], Device, &["fewer-fsyncs", "allocated-blocks", "journal-elsewhere"], shapes::journal_chain),
     class("dependent-read", &["dependent-read"], Way, &["submit-before-next-map"], shapes::dependent_read),
-    class("seek-storm", &["seek-storm"], Device,
+    class("seek-storm", &["seek-storm"], Owner,
         &["larger-or-one-after-other", "longer-turns", "scheduler-by-stream"], shapes::seek_storm),
-    class("never-completed", &["never-completed"], Device, &[], shapes::never_completed),
+    class("never-completed", &["never-completed"], Way, &[], shapes::never_completed),
     class("io-error", &["io-error"], Flags, &[], shapes::io_error),
     class("device-slow", &["device-slow"], Device, &["read-logs"], device::device_slow),
     class("rate-capped", &["rate-capped"], Device, &["larger-limit", "fewer-or-larger"], device::rate_capped),
@@ -115,21 +117,20 @@ pub(super) const CLASSES: &[Class] = &[
     class("prio-aging", &["behind-other", "overtaken"], Way, &[], policy::prio_aging),
     class("bfq-weight", &["slice", "behind-other", "idling"], Way, &[], policy::bfq_weight),
     class("cfq-weight", &["slice", "behind-other", "idling"], Way, &[], policy::cfq_weight),
-    class("weight-raising", &["slice", "behind-other"], Way, &[], policy::weight_raising),
     class("io-cost", &["cgroup-cost", "cgroup-latency"], Way,
         &["larger-weight", "looser-qos", "no-cost-control"], policy::io_cost),
     class("io-latency", &["cgroup-latency"], Way, &["no-latency-target", "look-at-group"], policy::io_latency),
-    class("io-submit", &["no-request-free"], Way, &["more-requests"], policy::io_submit),
+    class("io-submit", &["submit-blocked", "no-request-free"], Way, &["more-requests"], policy::io_submit),
     class("no-ncq", &["deep-queue"], Way, &[], policy::no_ncq),
-    class("anticipation", &["idling", "held-back"], Way, &["no-anticipation", "scheduler-without-idling"], policy::anticipation),
-    class("commit-behind", &["commit-behind"], Device,
-        &["limit-the-other", "share-by-process", "smaller-write-back"], storage::commit_behind),
-    class("wal-beside-backup", &["commit-behind", "flush", "behind-other", "no-request-free"], Way, &[], storage::wal_beside_backup).first(),
-    class("flush-storm", &["flush"], Flags, &["write-through", "fewer-fsyncs"], storage::flush_storm),
+    class("anticipation", &["idling", "held-back", "overtaken"], Way, &["no-anticipation", "scheduler-without-idling"], policy::anticipation),
+    class("commit-behind", &["commit-behind"], Flags,
+        &["limit-the-other", "share-by-process", "smaller-write-back"], storage::commit_behind).first(),
+    class("wal-beside-backup", &["commit-behind", "reads-behind-writes", "behind-other", "no-request-free"], Owner, &[], storage::wal_beside_backup).first(),
+    class("flush-storm", &["flush", "reads-behind-writes"], Flags, &["write-through", "fewer-fsyncs"], storage::flush_storm),
     class("forced-writes", &["flush"], Flags, &["write-through", "fewer-fsyncs"], storage::forced_writes),
     class("barriers", &["flush"], Flags, &["write-through", "fewer-fsyncs", "journal-elsewhere"], storage::barriers),
-    class("ordered-data", &["commit-behind"], Device,
-        &["limit-the-other", "share-by-process", "smaller-write-back"], storage::ordered_data),
+    class("ordered-data", &["commit-behind"], Flags,
+        &["limit-the-other", "share-by-process", "smaller-write-back"], storage::ordered_data).first(),
     class("dirty-limit", &["dirty-limit"], PageCache, &[], storage::dirty_limit),
     class("journal-full", &["journal-full"], Journal, &[], storage::journal_full),
     class("small-readahead", &["no-readahead"], Device, &["read-ahead"], storage::small_readahead),
@@ -137,8 +138,8 @@ pub(super) const CLASSES: &[Class] = &[
     class("reversed", &["reversed"], Device, &[], storage::reversed),
     class("behind-discards", &["behind-discards"], Flags, &["smaller-discards", "discard-later"], storage::behind_discards),
     class("lazy-initialisation", &["reads-behind-writes"], Device, &["no-lazy-initialisation"], storage::lazy_initialisation),
-    class("resync", &["behind-other"], Device, &["slower-resync"], storage::resync),
-    class("scrub", &["behind-other"], Device, &[], storage::scrub),
+    class("resync", &["behind-other"], Owner, &["slower-resync"], storage::resync),
+    class("scrub", &["behind-other"], Owner, &[], storage::scrub),
     class("tails", &["split"], Way, &["raise-limit", "smaller-ios"], shapes::tails),
     class("stalling-device", &["device-slow"], Device, &["read-logs"], device::stalling_device),
     class("garbage-collection", &["device-slow", "reads-behind-writes"], Device, &[], device::garbage_collection),
@@ -159,6 +160,7 @@ pub struct Undrawn {
 pub const UNDRAWN: &[Undrawn] = &[
     Undrawn { class: "shared tags", because: "the models have one device, and no set of tags that several share" },
     Undrawn { class: "a slow member of RAID", because: "members of an array in the models are equal" },
+    Undrawn { class: "BFQ's weight raising", because: "it lasts for seconds after a process's first I/O, longer than the runs here" },
     Undrawn { class: "CPU starvation", because: "the models have no process that only computes (fio's cpuio is not simulated)" },
     Undrawn { class: "memory reclaim", because: "the models have no reclaim: memory that is not dirty is free at once" },
     Undrawn { class: "depth 1 by the application", because: "it makes no I/O longer; it is drawn among what has nothing wrong" },

@@ -8,6 +8,7 @@ use blklab::findings::verdict::Part;
 use blklab::findings::{Answer, Finding, Party, Report, Weight};
 use blklab_trace::truth::Why as Reason;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// How a planted cause fared in a form of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -70,7 +71,13 @@ pub(super) fn judge(
     said: &[Said],
 ) -> Judged {
     let of_kind = |f: &&Finding| class.kinds.contains(&f.kind);
-    let sufferer = |f: &Finding| is_named(&f.victims, planted.victims, false);
+    // Who suffers may be said not to be shown.
+    let is_unknown = why
+        .verdict
+        .not_visible
+        .iter()
+        .any(|n| n.part == Part::Owners);
+    let sufferer = |f: &Finding| is_unknown || is_named(&f.victims, planted.victims);
     let causer = |f: &Finding| are_right_causes(f, planted.culprits);
     let is_it = |f: &Finding| of_kind(&f) && sufferer(f) && causer(f);
     let nr = if class.must_be_first { 1 } else { usize::MAX };
@@ -107,41 +114,60 @@ pub(super) fn said(plantings: &[Planting<'_>], form: Form, why: &Report, ran: &R
         .map(|f| Said {
             form,
             kind: f.kind,
-            right: plantings.iter().any(|p| is_true(f, *p))
+            right: plantings.iter().any(|p| is_true(f, *p, why))
                 || (!plantings.is_empty() && is_known(f, ran)),
         })
         .collect()
 }
 
 /// Whether a finding is true by the construction of a scenario.
-fn is_true(f: &Finding, (class, planted): Planting<'_>) -> bool {
+fn is_true(f: &Finding, (class, planted): Planting<'_>, why: &Report) -> bool {
+    let is_unknown = why
+        .verdict
+        .not_visible
+        .iter()
+        .any(|n| n.part == Part::Owners);
     let is_it = class.kinds.contains(&f.kind)
-        && is_named(&f.victims, planted.victims, false)
+        && (is_unknown || is_named(&f.victims, planted.victims))
         && are_right_causes(f, planted.culprits);
     is_it || planted.also.contains(&f.kind)
 }
 
-/// Whether the first of some parties, or any, has one of these names or is without names.
-fn is_named(parties: &[Party], names: &[&str], is_first: bool) -> bool {
+/// Whether one of some parties has one of these names, if there are any.
+fn is_named(parties: &[Party], names: &[&str]) -> bool {
     let is_one = |p: &Party| {
         let comm = p.comm.as_deref().unwrap_or_default();
         names
             .iter()
             .any(|name| comm == *name || is_thread(comm, name))
     };
-    let nr = if is_first { 1 } else { parties.len() };
-    names.is_empty() || parties.iter().take(nr).any(is_one)
+    names.is_empty() || parties.iter().any(is_one)
 }
+
+/// Threads of kernels that write for others.
+const THREADS: &[&str] = &["flush", "kworker", "pdflush", "jbd2", "kjournald"];
 
 /// Names of kernel threads have a number, a device or a queue behind them.
 fn is_thread(comm: &str, name: &str) -> bool {
-    let begins = ["flush", "kworker", "pdflush", "jbd2", "kjournald"];
-    begins.contains(&name) && comm.starts_with(name)
+    THREADS.contains(&name) && comm.starts_with(name)
 }
 
-/// Whether who is blamed is to blame: the first of those that a finding blames.
+/// Whether who is blamed is to blame: those of one name together, the most of them first. What
+/// a thread writes back is somebody's, who has to be named.
 fn are_right_causes(f: &Finding, culprits: &[&str]) -> bool {
-    f.causes.is_empty() || is_named(&f.causes, culprits, true)
+    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for p in &f.causes {
+        let name = p.comm.as_deref().unwrap_or_default();
+        *by_name.entry(name).or_default() += p.requests.max(1);
+    }
+    let Some((first, _)) = by_name.into_iter().max_by_key(|(_, n)| *n) else {
+        return true;
+    };
+    let is_one = culprits.iter().any(|c| first == *c || is_thread(first, c));
+    let mut writers = culprits.iter().filter(|c| !THREADS.contains(c)).peekable();
+    let is_written_back = THREADS.iter().any(|thread| is_thread(first, thread));
+    let are_told = writers.peek().is_none() || writers.any(|w| f.what.contains(*w));
+    culprits.is_empty() || (is_one && (!is_written_back || are_told))
 }
 
 /// Whether a form shows what a cause is told from.
@@ -149,7 +175,7 @@ fn shows(form: Form, need: Need) -> bool {
     match form {
         Form::Full => !matches!(need, Need::PageCache | Need::Journal),
         Form::IssueComplete => matches!(need, Need::Device | Need::Flags),
-        Form::Biosnoop => need == Need::Device,
+        Form::Biosnoop => matches!(need, Need::Device | Need::Owner),
         // Forty lines are enough for some, and for others not.
         Form::Excerpt => false,
     }
@@ -159,11 +185,10 @@ fn shows(form: Form, need: Need) -> bool {
 fn tells_what_is_missing(form: Form, need: Need, why: &Report) -> bool {
     let lacks = |part: Part| why.verdict.not_visible.iter().any(|n| n.part == part);
     let is_named = match need {
-        // An excerpt is too short: that is said among the reasons for no verdict.
-        _ if form == Form::Excerpt => {
-            why.verdict.answer == Answer::NotVisible && !why.verdict.because.is_empty()
-        }
+        // What an excerpt shows may be true, and is not all.
+        _ if form == Form::Excerpt => lacks(Part::Rest),
         Need::Device => false,
+        Need::Owner => lacks(Part::Owners),
         Need::Flags => lacks(Part::Flags),
         Need::Way => lacks(Part::BeforeDevice),
         Need::PageCache => lacks(Part::PageCache),

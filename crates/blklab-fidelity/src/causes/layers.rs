@@ -67,7 +67,8 @@ impl Pair {
             setup: setup.clone(),
             victims: laid.victims,
             culprits: &[],
-            also: kinds(first),
+            // Who reads waits behind the first cause's, too.
+            also: [kinds(first), vec!["behind-other", "reads-behind-writes"]].concat(),
             proof: laid.proof,
             change: None,
         };

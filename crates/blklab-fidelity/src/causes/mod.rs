@@ -60,7 +60,7 @@ use serde::Serialize;
 use setup::Setup;
 
 /// A cause is drawn so often until it has an effect.
-const ATTEMPTS: u64 = 24;
+const ATTEMPTS: u64 = 8;
 
 /// Which scenarios are wanted.
 #[derive(Clone, Debug)]

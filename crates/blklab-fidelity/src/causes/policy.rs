@@ -78,16 +78,17 @@ pub(super) fn async_depth(draw: &mut Draw) -> Planted {
 /// Kyber takes tokens from writes since reads miss a target that the device cannot meet.
 pub(super) fn kyber_tokens(draw: &mut Draw) -> Planted {
     let mut setup = on(draw, super::stacks::NEW, "kyber");
-    parallel(&mut setup, draw, 128);
+    parallel(&mut setup, draw, 256);
+    setup = setup.with_queue("nr_requests", 256);
     setup = setup.with_queue("wbt_lat_usec", 0);
     setup.runtime_ms = 1500;
-    let (readers, writers) = (draw.one(&[4, 16]), draw.one(&[64, 128]));
+    let (readers, writers) = (draw.one(&[4, 16]), draw.one(&[96, 128]));
     setup.job("reader", crowd("randread", 4, readers));
     setup.job("writer", crowd("randwrite", 4, writers));
     let control = setup.clone();
     let ns = draw.one(&[10_000_u64, 30_000]).to_string();
-    setup.tunables = vec![("read_lat_nsec", ns.clone()), ("write_lat_nsec", ns)];
-    setting(setup, control, &["writer"], &[Proof::Slower(2.0)])
+    setup.tunables = vec![("read_lat_nsec", ns)];
+    setting(setup, control, &["writer"], &[Proof::Slower(1.5)])
 }
 
 /// A process of the idle class beside one that always has something.
@@ -196,31 +197,6 @@ pub(super) fn cfq_weight(draw: &mut Draw) -> Planted {
     }
 }
 
-/// BFQ prefers what it takes for interactive: one that starts beside a long reader.
-pub(super) fn weight_raising(draw: &mut Draw) -> Planted {
-    let mut setup = on(draw, super::stacks::NEW, "bfq");
-    serial(&mut setup, draw, 1);
-    setup.queue = vec![
-        ("rotational", "0".to_owned()),
-        ("nr_requests", "128".to_owned()),
-    ];
-    setup.runtime_ms = 2500;
-    let start_ms = draw.number(300..=800);
-    setup.job("batch", format!("{READER} prio=7"));
-    let many = draw.one(&[8, 16, 32]);
-    setup.job(
-        "starter",
-        format!("{} startdelay={start_ms}ms", crowd("randread", 16, many)),
-    );
-    let mut control = setup.clone();
-    setup.tunables = vec![("low_latency", "1".to_owned())];
-    control.tunables = vec![("low_latency", "0".to_owned())];
-    Planted {
-        culprits: &["starter"],
-        ..setting(setup, control, &["batch"], &[Proof::Slower(1.5)])
-    }
-}
-
 /// io.cost gives a group a small share of the device.
 pub(super) fn io_cost(draw: &mut Draw) -> Planted {
     let scheduler = draw.one(&["none", "mq-deadline"]);
@@ -268,7 +244,7 @@ pub(super) fn io_latency(draw: &mut Draw) -> Planted {
     let mut setup = on(draw, super::stacks::NEW, "none");
     serial(&mut setup, draw, 64);
     setup = setup.with_queue("wbt_lat_usec", 0);
-    setup.runtime_ms = 4000;
+    setup.runtime_ms = 6000;
     let many = draw.one(&[16, 32]);
     setup.job("web", format!("{READER} cgroup=web"));
     setup.job(
@@ -283,7 +259,7 @@ pub(super) fn io_latency(draw: &mut Draw) -> Planted {
         .push(("web", "io.latency", format!("target={us}")));
     Planted {
         also: vec!["deep-queue", "behind-other"],
-        ..setting(setup, control, &["batch"], &[Proof::LessDone(1.3)])
+        ..setting(setup, control, &["batch"], &[Proof::LessDone(1.2)])
     }
 }
 

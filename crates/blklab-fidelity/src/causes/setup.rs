@@ -82,11 +82,12 @@ impl Setup {
         table(&mut text, "queue", &self.queue);
         table(&mut text, "tunables", &self.tunables);
         table(&mut text, "vm", &self.vm);
+        let mut last = None;
         for (group, file, content) in &self.cgroups {
-            add(
-                &mut text,
-                format_args!("\n[cgroup.{group}]\n\"{file}\" = \"{content}\"\n"),
-            );
+            if last.replace(group) != Some(group) {
+                add(&mut text, format_args!("\n[cgroup.\"{group}\"]\n"));
+            }
+            add(&mut text, format_args!("\"{file}\" = \"{content}\"\n"));
         }
         text.push_str(&self.processes);
         text

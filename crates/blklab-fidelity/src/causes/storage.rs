@@ -88,11 +88,17 @@ pub(super) fn wal_beside_backup(draw: &mut Draw) -> Planted {
     setup.job("backup", "rw=write bs=1m size=16g");
     Planted {
         culprits: &["backup", "flush", "kworker"],
-        also: vec!["reads-behind-writes", "no-request-free", "behind-other"],
+        also: vec![
+            "reads-behind-writes",
+            "no-request-free",
+            "behind-other",
+            "flush",
+            "journal-chain",
+        ],
         ..cause(
             setup.clone(),
             setup.without("backup"),
-            &["wal", "jbd2"],
+            &["wal", "tables", "jbd2"],
             &[Proof::Slower(1.5), Proof::Longest(5.0)],
         )
     }
@@ -114,11 +120,11 @@ pub(super) fn flush_storm(draw: &mut Draw) -> Planted {
         "syncer",
         format!("rw=randwrite bs={kb}k size=256m fdatasync=1"),
     );
-    let control = setup.with_queue("write_cache", "write through");
+    let control = setup.without("syncer");
     Planted {
         culprits: &["syncer"],
         also: vec!["journal-chain", "reads-behind-writes"],
-        ..cause(setup, control, &["reader"], &[Proof::Slower(1.5)])
+        ..cause(setup, control, &["reader"], &[Proof::Slower(2.0)])
     }
 }
 
@@ -216,7 +222,7 @@ pub(super) fn journal_full(draw: &mut Draw) -> Planted {
         format!("rw=write bs=4k filesize=4k nrfiles={files} create_on_open=1 openfiles=16 fallocate=none"),
     );
     let mut control = setup.clone();
-    setup.filesystem = Some("ext4:journal_blocks=1024,data=journal".to_owned());
+    setup.filesystem = Some("ext4:journal_blocks=1024:data=journal".to_owned());
     control.filesystem = Some("ext4:data=journal".to_owned());
     cause(setup, control, &["untar"], &[Proof::Slower(1.5)])
 }
@@ -239,8 +245,13 @@ pub(super) fn small_readahead(draw: &mut Draw) -> Planted {
 /// Short runs of reads, each of which begins far more read-ahead than it needs.
 pub(super) fn large_readahead(draw: &mut Draw) -> Planted {
     let mut setup = on_any(draw, &["noop", "deadline"], &["none", "mq-deadline"]);
-    let device = draw.one(&["sata-7200-2008", "sata-ssd"]);
-    named(&mut setup, device);
+    // Its transfer is what takes long, not its beginning.
+    setup.device = vec![
+        ("name", "serial".to_owned()),
+        ("read_ns", (draw.number(5..=15) * 10_000).to_string()),
+        ("ns_per_sector", draw.number(1500..=4000).to_string()),
+        ("queue_depth", "32".to_owned()),
+    ];
     setup.runtime_ms = 2000;
     let run = draw.one(&[4, 8]);
     setup.job("records", format!("rw=randread:{run} bs=16k size=8g"));
@@ -293,7 +304,10 @@ pub(super) fn behind_discards(draw: &mut Draw) -> Planted {
     let (kb, many) = (draw.one(&[64, 512]), draw.one(&[4, 8]));
     setup.job(
         "trimmer",
-        format!("filename=/dev/sda direct=1 rw=randtrim bs={kb}k offset=2g size=1g ioengine=libaio iodepth={many}"),
+        format!(
+            "filename=/dev/sda direct=1 rw=randtrim bs={kb}k offset=2g size=1g ioengine=libaio \
+             iodepth={many} startdelay=400ms"
+        ),
     );
     Planted {
         culprits: &["trimmer"],
@@ -342,6 +356,6 @@ fn thread_beside_reader(draw: &mut Draw, thread: &'static str, does: &str) -> Pl
     Planted {
         culprits,
         also: vec!["deep-queue", "seek-storm"],
-        ..cause(setup, control, &["reader"], &[Proof::Slower(3.0)])
+        ..cause(setup, control, &["reader"], &[Proof::Slower(5.0)])
     }
 }

@@ -4,6 +4,7 @@
 //! mq-deadline, Kyber and BFQ let everything but reads that somebody waits for have
 //! `async_depth` tags at most (`limit_depth` of an elevator, block/mq-deadline.c from 5.14 on).
 
+use super::held::asked;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
 use crate::findings::{
@@ -19,12 +20,16 @@ pub const KIND: Kind = Kind {
     rule: Rule {
         condition: "a write waits from Q to G, and the scheduler's async_depth is known and less \
                     than half of nr_requests",
-        threshold: "more than 4 times what the device takes for one, 200 us at least; fewer than \
-                    nr_requests are in use meanwhile, and as many writes as async_depth or more; \
-                    20 % of its process's waiting or more",
+        threshold: "20 us or more; fewer than nr_requests are in use when it begins, and as many \
+                    writes as async_depth or more; 20 % of its process's waiting or more",
         exception: "",
     },
-    explains: &["no-request-free", "wbt-likely", "cgroup-latency"],
+    explains: &[
+        "no-request-free",
+        "wbt-likely",
+        "cgroup-latency",
+        "submit-blocked",
+    ],
     remedies: &[LARGER],
     rests_on_absence: false,
     detector: || Box::new(AsyncDepth::default()),
@@ -63,18 +68,13 @@ impl Detector for AsyncDepth {
             return;
         };
         for disk in &section.disks {
-            for (r, w) in disk.long_waits_for().filter(|(r, _)| r.is_write()) {
-                let Some(ahead) = w.get.as_deref() else {
-                    continue;
-                };
-                let writes = ahead.own + ahead.writes;
-                if ahead.all >= all || writes < depth {
-                    continue;
-                }
+            let writes = asked(disk).into_iter().filter(|a| a.request.is_write());
+            for a in writes.filter(|a| a.all < all && a.writes >= depth) {
                 let sum = self.disks.entry(disk.dev).or_default();
-                sum.harm
-                    .add(r.pid, w.get_ns, || section.instance(r, Some(w.get_ns)));
-                sum.held += ahead.all;
+                sum.harm.add(a.request.pid, a.get_ns, || {
+                    section.instance(a.request, Some(a.get_ns))
+                });
+                sum.held += a.all;
             }
         }
     }

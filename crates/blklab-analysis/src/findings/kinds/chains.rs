@@ -8,7 +8,7 @@
 use crate::findings::Instance;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::section::{Section, in_order};
-use crate::findings::sums::is_most;
+use crate::findings::sums::{add, is_most, percent, total};
 use crate::findings::waits::Wait;
 use blklab_trace::Rwbs;
 use blklab_types::{Pid, Time};
@@ -19,6 +19,12 @@ pub(super) const SLOW_NS: u64 = 1_000_000;
 
 /// Between what a process does and the chain that it waits for.
 pub(super) const NEAR_NS: u64 = 1_000_000;
+
+/// A flush that takes so long and empties the cache of so much that another one has written,
+/// nearly all of what is in it, in per cent, takes long for that.
+const LONG_FLUSH_NS: u64 = 5_000_000;
+const MUCH_BYTES: u64 = 1 << 20;
+const FILLED_PERCENT: u64 = 75;
 
 /// So often a process goes on after a chain, so that it waits for it.
 const TIMES_MIN: u64 = 3;
@@ -40,6 +46,8 @@ pub(super) struct Chain {
     pub(super) others_ns: u64,
     /// Who has most of the work there.
     pub(super) culprit: Option<Pid>,
+    /// Of that time the part in which the device empties its cache of what others have written.
+    pub(super) filled_ns: u64,
 }
 
 impl Chain {
@@ -89,11 +97,36 @@ pub(super) fn flushes(r: &Request) -> bool {
     !r.is_flush() && (r.flags.has(Rwbs::FLUSH) || r.flags.has(Rwbs::FUA))
 }
 
+/// What was written since the device's cache was emptied last.
+#[derive(Debug, Default)]
+struct Cache {
+    bytes: BTreeMap<Pid, u64>,
+}
+
+impl Cache {
+    fn written(&mut self, r: &Request) {
+        if r.is_owner_known {
+            add(self.bytes.entry(r.pid).or_default(), r.life.bytes);
+        }
+    }
+
+    /// It is emptied for one process: another one that has written nearly all of what is in it,
+    /// if there is one, and it is much.
+    fn emptied(&mut self, by: Pid) -> Option<Pid> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let all = total(bytes.values().copied());
+        let (pid, most) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let is_nearly_all = most >= MUCH_BYTES && percent(most, all) >= FILLED_PERCENT;
+        (is_nearly_all && pid != by).then_some(pid)
+    }
+}
+
 /// Commits, in order of their ends: a request that flushes or forces its data out, and
 /// the writes of its process that went right before it.
 pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
     let mut begun: BTreeMap<Pid, Begun> = BTreeMap::new();
     let mut chains = Vec::new();
+    let mut cache = Cache::default();
     let mut order: Vec<usize> = (0..disk.requests.len()).collect();
     order.sort_by_key(|i| (disk.requests[*i].start(), *i));
     for i in order {
@@ -104,6 +137,7 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
         if r.is_flush() || !r.is_write() {
             continue;
         }
+        cache.written(r);
         let own = disk.waits.get(i).map_or((0, None), behind_others);
         let fresh = Begun {
             begin: start,
@@ -128,15 +162,26 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
         } = chain;
         let before_record = if first == i { (0, None) } else { others };
         let commands_ns = disk.flushes.within(begin, until);
+        let filler = cache.emptied(r.pid);
+        let filled_ns = if filler.is_some() && commands_ns >= LONG_FLUSH_NS {
+            commands_ns
+        } else {
+            0
+        };
+        let mut worst = own.max(before_record);
+        if filled_ns > worst.0 {
+            worst = (filled_ns, filler);
+        }
         chains.push(Chain {
             begin,
             end: until,
             pid: r.pid,
             places: [first, i],
             flush_ns: end.since(start).0,
-            commands_ns,
-            others_ns: own.0.saturating_add(before_record.0),
-            culprit: own.max(before_record).1,
+            commands_ns: commands_ns - filled_ns,
+            others_ns: total([own.0, before_record.0, filled_ns]),
+            culprit: worst.1,
+            filled_ns,
         });
     }
     chains.sort_by_key(|c| c.end);
@@ -152,7 +197,8 @@ pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain
         }
     }
     let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
-    of_pid.retain(|pid, _| !own.contains(pid));
+    // Nobody waits as process 0: it hands on what others have queued.
+    of_pid.retain(|pid, _| !own.contains(pid) && *pid != 0);
     let mut waiters = BTreeMap::new();
     for (pid, mut ios) in of_pid {
         ios.sort_unstable();

@@ -7,7 +7,9 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, percent, total};
-use crate::findings::{Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text};
+use crate::findings::{
+    Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
+};
 use blklab_types::Dev;
 use std::collections::BTreeMap;
 
@@ -18,7 +20,9 @@ pub const KIND: Kind = Kind {
     rule: Rule {
         condition: "a process waits for a commit of the journal (as in flush), and most of the \
                     commit's time its writes wait in the queue or at the device while others have \
-                    most of the work there, and longer than flushes take",
+                    most of the work there, and longer than flushes take; or the flush takes 5 ms \
+                    or more, and three quarters of what was written since the last one, 1 MiB at \
+                    least, are another's",
         threshold: "1 ms or more of a wait on average, and 20 % of the process's waiting or more",
         exception: "",
     },
@@ -27,6 +31,8 @@ pub const KIND: Kind = Kind {
         "writes-starved",
         "journal-chain",
         "deep-queue",
+        "flush",
+        "no-request-free",
     ],
     remedies: &[LIMIT, LESS_WRITE_BACK, SHARE],
     rests_on_absence: false,
@@ -65,6 +71,8 @@ struct CommitBehind {
 struct Sum {
     harm: Harm,
     others_ns: u64,
+    /// Of that, while the device empties its cache of what they have written.
+    filled_ns: u64,
     /// All waits for commits.
     all_ns: u64,
 }
@@ -82,8 +90,10 @@ impl Detector for CommitBehind {
             for (pid, waited) in waiters(disk, &chains) {
                 let sum = self.disks.entry(disk.dev).or_default();
                 add(&mut sum.all_ns, total(waited.iter().map(|(_, ns)| *ns)));
-                for (chain, ns) in waited.iter().filter(|(c, _)| c.is_behind_others()) {
+                let behind = |c: &chains::Chain| c.is_behind_others() && c.culprit != Some(pid);
+                for (chain, ns) in waited.iter().filter(|(c, _)| behind(c)) {
                     add(&mut sum.others_ns, chain.others_ns.min(*ns));
+                    add(&mut sum.filled_ns, chain.filled_ns.min(*ns));
                     if let Some(culprit) = chain.culprit {
                         sum.harm.blame(culprit, chain.others_ns);
                     }
@@ -125,6 +135,16 @@ impl Detector for CommitBehind {
                 time_text(sum.all_ns),
                 time_text(waited_ns)
             );
+            if sum.filled_ns > 0 {
+                f.how += &format!(
+                    " {} of it the device empties its cache, in which nearly all is theirs.",
+                    time_text(sum.filled_ns)
+                );
+                f.doubt(
+                    Confidence::Likely,
+                    "what a flush takes when others have written nothing",
+                );
+            }
             f.remedies = vec![LIMIT, LESS_WRITE_BACK, SHARE];
             Some(f)
         })

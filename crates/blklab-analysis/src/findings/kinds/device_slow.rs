@@ -29,7 +29,7 @@ pub const SLOW: Kind = Kind {
                     half of them do not exceed; of fewer, one that the device has for itself for \
                     30 ms or more (a seek and a revolution of a disk) and 20 times the shortest, \
                     or the only one; 20 % of its process's waiting or more",
-        exception: "",
+        exception: "it takes less than 30 ms, and the device is known to rotate",
     },
     explains: &["behind-other", "deep-queue"],
     remedies: &[FEWER_COMMANDS, READ_LOGS, FREE_SPACE],
@@ -47,7 +47,8 @@ pub const CAPPED: Kind = Kind {
                     writes, the fastest of these",
         threshold: "5 requests or more, a quarter of all; more than 4 times as long; 9 of 10 of \
                     them within 2 % of their median",
-        exception: "",
+        exception: "they take less than 30 ms (a seek and a revolution of a disk), and the device \
+                    is known to rotate",
     },
     explains: &[
         "device-slow",
@@ -154,7 +155,7 @@ impl Slow {
 }
 
 impl Detector for Slow {
-    fn section(&mut self, section: &Section, _: &Context) {
+    fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
             let ended = disk
                 .issued()
@@ -199,7 +200,12 @@ impl Detector for Slow {
                 } else {
                     took > beyond_most || is_noticed
                 };
-                if took < SLOW_NS || !is_far {
+                let least = if context.rotates() == Some(true) {
+                    SINGLE_NS
+                } else {
+                    SLOW_NS
+                };
+                if took < least || !is_far {
                     continue;
                 }
                 sum.are_many |= !are_few;
@@ -315,6 +321,10 @@ impl Sum {
         }
         self.d2c.sort_unstable();
         let median = self.d2c[self.d2c.len() / 2];
+        if capped && median < SINGLE_NS && whole.context.rotates() == Some(true) {
+            // Seeks and revolutions, which may be alike.
+            return None;
+        }
         let mut f = Finding::new(if capped { CAPPED.name } else { SLOW.name }, dev, "");
         self.harm.fill(&mut f, whole);
         let who = f.victim_names();

@@ -19,6 +19,7 @@ pub mod dirty_limit;
 pub mod discards;
 pub mod false_latency;
 pub mod flush;
+mod held;
 pub mod idle;
 pub mod journal_chain;
 pub mod journal_commit;
@@ -41,6 +42,7 @@ pub mod seek_storm;
 pub mod shallow;
 pub mod slice;
 pub mod split;
+pub mod submit_blocked;
 pub mod throttle;
 pub mod wbt;
 pub mod write_order;
@@ -80,6 +82,7 @@ pub static ALL: &[Kind] = &[
     no_request_free::SHARED_OUT,
     no_request_free::WBT,
     no_request_free::KIND,
+    submit_blocked::KIND,
     command_fault::KIND,
     device_slow::CAPPED,
     power_state::KIND,

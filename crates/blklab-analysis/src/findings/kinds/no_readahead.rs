@@ -21,7 +21,8 @@ pub const KIND: Kind = Kind {
     rule: Rule {
         condition: "a process's reads are small, begin where the last one ended, and are queued \
                     only when that has ended, sooner than a read takes; where read_ahead_kb is \
-                    known and not 0, only reads marked as read-ahead (RA)",
+                    known and not 0, only reads marked as read-ahead (RA); where it is known and \
+                    less than 64, they need not wait for each other",
         threshold: "64 KiB or less, half or more of its reads, 16 or more in a row",
         exception: "one of those in a row is direct I/O (RS)",
     },
@@ -67,9 +68,14 @@ impl Detector for NoReadahead {
     fn section(&mut self, section: &Section, context: &Context) {
         // Where read-ahead is on, small reads that are none are direct I/O, or of a
         // file that its reader calls random.
-        let is_on = context.queue("read_ahead_kb").is_some_and(|kb| kb > 0);
+        let kb = context.queue("read_ahead_kb");
+        let ahead = match kb {
+            Some(1..SHORT_KB) => Ahead::Short,
+            Some(1..) => Ahead::On,
+            _ => Ahead::Off,
+        };
         for disk in &section.disks {
-            self.disk(section, disk, is_on);
+            self.disk(section, disk, ahead);
         }
     }
 
@@ -78,24 +84,42 @@ impl Detector for NoReadahead {
     }
 }
 
+/// Read-ahead of less than this keeps no device busy, KiB.
+const SHORT_KB: u64 = 64;
+
+/// What is known of read-ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ahead {
+    /// It is off, or nothing is known of it.
+    Off,
+    /// It is so short that each small read is soon followed by the next.
+    Short,
+    /// It is on.
+    On,
+}
+
 /// Whether `next` follows `r` as a reader without read-ahead makes it.
-fn follows(r: &Request, next: &Request) -> bool {
+fn follows(r: &Request, next: &Request, ahead: Ahead) -> bool {
+    if ahead == Ahead::Short {
+        return next.life.sector == r.end();
+    }
     let (Some(end), Some(begin), Some(took)) = (r.life.complete, next.start(), r.d2c()) else {
         return false;
     };
     next.life.sector == r.end() && begin >= end && begin.since(end).0 <= took
 }
 
-fn is_small_read(r: &Request, is_on: bool) -> bool {
+fn is_small_read(r: &Request, ahead: Ahead) -> bool {
     let is_other = r.flags.has(Rwbs::SYNC) || r.flags.has(Rwbs::META);
-    let may_be = r.flags.has(Rwbs::AHEAD) || !is_on;
+    let may_be = r.flags.has(Rwbs::AHEAD) || ahead != Ahead::On;
     r.is_read() && !is_other && may_be && r.life.bytes > 0 && r.sectors() <= SMALL_SECTORS
 }
 
 impl NoReadahead {
-    fn disk(&mut self, section: &Section, disk: &Disk, is_on: bool) {
+    fn disk(&mut self, section: &Section, disk: &Disk, ahead: Ahead) {
         // Each of a row but the last.
-        let goes_on = |r: &&Request| r.is_followed && is_small_read(r, is_on);
+        let goes_on =
+            |r: &&Request| (r.is_followed || ahead == Ahead::Short) && is_small_read(r, ahead);
         if (disk.issued().iter().filter(goes_on).count() as u64) < RUN_MIN - 1 {
             return;
         }
@@ -107,12 +131,12 @@ impl NoReadahead {
             let mut run: Vec<&Request> = Vec::new();
             let mut rows: Vec<Vec<&Request>> = Vec::new();
             for r in &reads {
-                let goes_on =
-                    is_small_read(r, is_on) && run.last().is_none_or(|last| follows(last, r));
+                let goes_on = is_small_read(r, ahead)
+                    && run.last().is_none_or(|last| follows(last, r, ahead));
                 if !goes_on {
                     rows.push(std::mem::take(&mut run));
                 }
-                if is_small_read(r, is_on) {
+                if is_small_read(r, ahead) {
                     run.push(r);
                 }
             }
@@ -160,7 +184,7 @@ impl Sum {
         let who = f.victim_names();
         f.what = format!(
             "{who} reads {kb:.0} KiB after {kb:.0} KiB of one place, and waits for each: {} every \
-             time, never two at once.",
+             time.",
             time_text(self.harm.total_ns() / self.harm.count().max(1))
         );
         let off = whole.context.queue("read_ahead_kb") == Some(0);
@@ -169,6 +193,16 @@ impl Sum {
             f.how = "read_ahead_kb is 0: every page of a buffered read is read by itself when it \
                      is needed."
                 .to_owned();
+        } else if let Some(kb @ 1..SHORT_KB) = whole.context.queue("read_ahead_kb") {
+            f.cause = Some(format!("read_ahead_kb = {kb}"));
+            f.how = format!(
+                "read_ahead_kb is {kb}: no more than that is read before it is needed, and the \
+                 reader waits for the device after every {kb} KiB."
+            );
+            f.doubt(
+                Confidence::Likely,
+                "whether the reader is the page cache's: some direct I/O looks the same",
+            );
         } else {
             f.cause = Some("read-ahead is off or does not work".to_owned());
             f.how = "Buffered reads would be marked as read-ahead (RA) and come before they are \

@@ -27,7 +27,13 @@ pub const KIND: Kind = Kind {
         exception: "the scheduler is cfq or bfq, whose order is by process",
     },
     explains: &["behind-other"],
-    remedies: &[READ_EXPIRY, SHORTER_BATCHES, FEWER, WRITE_EXPIRY],
+    remedies: &[
+        READ_EXPIRY,
+        SHORTER_BATCHES,
+        FEWER,
+        WRITE_EXPIRY,
+        NO_ANTICIPATION,
+    ],
     rests_on_absence: false,
     detector: || Box::new(Overtaken::default()),
 };
@@ -44,6 +50,13 @@ const SHORTER_BATCHES: Remedy = Remedy::set(
     "queue/iosched/fifo_batch",
     "",
     "shorter batches, so that expiry is looked at more often",
+);
+
+const NO_ANTICIPATION: Remedy = Remedy::set(
+    "no-anticipation",
+    "queue/iosched/antic_expire",
+    "0",
+    "it waits for no process then, and seeks more",
 );
 
 const FEWER: Remedy = Remedy::act(
@@ -187,6 +200,10 @@ impl Sum {
                 "{name} goes on upwards from sector to sector; it turns back for a request that \
                  is older than its expiry only between batches."
             ),
+            Some("anticipatory") => "anticipatory waits for the next read of a process that has \
+                                     just read and goes on with it for up to read_batch_expire; \
+                                     who thinks between its reads is not waited for."
+                .to_owned(),
             _ => "The order in which requests are chosen has no bound on how often one is passed \
                   over, or a far one."
                 .to_owned(),
@@ -197,6 +214,7 @@ impl Sum {
                     .push(if are_reads { READ_EXPIRY } else { WRITE_EXPIRY });
                 f.remedies.push(SHORTER_BATCHES.to(16));
             }
+            Some("anticipatory") => f.remedies.push(NO_ANTICIPATION),
             Some(_) => {}
             None => f.doubt(
                 Confidence::Possible,

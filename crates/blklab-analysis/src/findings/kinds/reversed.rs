@@ -20,13 +20,13 @@ pub const KIND: Kind = Kind {
     rule: Rule {
         condition: "requests of a process and direction in a row go to the device, or are mapped \
                     to others (A), in steps backward of one length, each before the one before \
-                    has ended",
-        threshold: "4 requests or more, steps of 1 MiB at most, less than 1 ms after the one \
-                    before",
+                    has ended, or each ends where the one before it began",
+        threshold: "4 requests or more, 16 of those that wait for each other, steps of 1 MiB at \
+                    most, less than 1 ms after the one before",
         exception: "the device is known as one that does not rotate, and is not zoned",
     },
     explains: &[],
-    remedies: &[SORTING, IN_ORDER],
+    remedies: &[SORTING, IN_ORDER, FORWARD],
     rests_on_absence: false,
     detector: || Box::new(Reversed::default()),
 };
@@ -37,6 +37,12 @@ const SORTING: Remedy = Remedy::act(
     "a scheduler that sorts by place (mq-deadline, bfq) in front of a disk",
 );
 
+const FORWARD: Remedy = Remedy::outside(
+    "forward-in-large-pieces",
+    Outside::Applications,
+    "large pieces, or from the beginning to the end: a disk waits for a revolution at each step back",
+);
+
 const IN_ORDER: Remedy = Remedy::kernel(
     "hand-on-in-order",
     Act::Outside(Outside::Kernel),
@@ -45,6 +51,9 @@ const IN_ORDER: Remedy = Remedy::kernel(
 
 /// So many in a row are no chance.
 const ROW_MIN: u64 = 4;
+
+/// And so many, each of which waits for the one before.
+const WAITING_MIN: u64 = 16;
 
 /// A step in sectors, at most.
 const STEP_MAX: u64 = 2048;
@@ -85,8 +94,25 @@ impl Step {
     fn back_to(&self, next: &Step) -> Option<u64> {
         let is_near = next.at.since(self.at).0 < NEAR_NS && self.end.is_none_or(|c| c > next.at);
         let step = self.sector.checked_sub(next.sector)?;
+        if self.is_waited_for(next) {
+            return (step == next.sectors && (1..=STEP_MAX).contains(&step)).then_some(step);
+        }
         (is_near && step >= next.sectors && (1..=STEP_MAX).contains(&step)).then_some(step)
     }
+}
+
+impl Step {
+    /// Whether the next one comes right after this one has ended.
+    fn is_waited_for(&self, next: &Step) -> bool {
+        self.end
+            .is_some_and(|end| end <= next.at && next.at.since(end).0 < NEAR_NS)
+    }
+}
+
+/// Whether a row is long enough: one that comes down one by one is more often chance.
+fn is_long(row: &[Step]) -> bool {
+    let waits = row.windows(2).any(|pair| pair[0].is_waited_for(&pair[1]));
+    row.len() as u64 >= if waits { WAITING_MIN } else { ROW_MIN }
 }
 
 /// The rows of some I/Os of one process and direction.
@@ -104,7 +130,7 @@ fn rows(all: &[Step]) -> impl Iterator<Item = (&[Step], u64)> {
         from += length;
         Some((&all[first..=first + length], step))
     };
-    std::iter::from_fn(row).filter(|(row, _)| row.len() as u64 >= ROW_MIN)
+    std::iter::from_fn(row).filter(|(row, _)| is_long(row))
 }
 
 /// Whether so many requests go to the device right behind one that lies a step further.

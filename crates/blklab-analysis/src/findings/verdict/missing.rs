@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trace does not show, and the command that would.
 
+use super::WAITED_MIN;
 use crate::findings::finding::counted;
 use crate::findings::sums::{percent, total};
 use crate::findings::threads::is_journal;
@@ -26,6 +27,10 @@ pub enum Part {
     WhoWaits,
     /// What the page cache does: writers that are held back, what is read ahead in vain.
     PageCache,
+    /// Whose requests they are.
+    Owners,
+    /// What else there is: the trace is short.
+    Rest,
     /// What the journal does: commits, and who waits for them or for room.
     Journal,
 }
@@ -69,6 +74,13 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
                 format!("no Q, G or I of {}", counted(without, "requests")),
             );
         }
+        if shows_no_owner(sum) {
+            say(
+                Part::Owners,
+                "whose requests they are",
+                "D and C name who handed them to the device".to_owned(),
+            );
+        }
         if !whole.are_flags_said {
             say(
                 Part::Flags,
@@ -109,6 +121,28 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
         }
     }
     all
+}
+
+/// Whether no request of a device shows who queued it.
+pub(in crate::findings) fn shows_no_owner(sum: &DiskSum) -> bool {
+    let begins = [Action::Queue, Action::GetRequest, Action::Insert];
+    sum.nr(Action::Issue) > 0 && begins.iter().all(|action| sum.nr(*action) == 0)
+}
+
+/// What a trace does not show that is an excerpt: what happens before and behind it.
+pub(super) fn rest(whole: &Whole<'_>) -> Option<NotShown> {
+    let disks = &whole.sums.disks;
+    let waited: u64 = disks.values().map(|d| d.waited.requests).sum();
+    let (dev, _) = disks.iter().max_by_key(|(_, d)| d.nr(Action::Complete))?;
+    (waited < WAITED_MIN).then(|| NotShown {
+        dev: *dev,
+        part: Part::Rest,
+        what: "what else happens, and how often".to_owned(),
+        because: format!(
+            "only {} that somebody waits for",
+            counted(waited, "requests")
+        ),
+    })
 }
 
 /// Of the time of a device, write-back or a journal has so many per cent where processes may

@@ -9,8 +9,8 @@ mod missing;
 mod ruled_out;
 mod slowest;
 
-pub(super) use missing::of_behaviour;
 pub use missing::{NotShown, Part};
+pub(super) use missing::{of_behaviour, shows_no_owner};
 pub use ruled_out::RuledOut;
 
 use super::finding::{Confidence, Finding, Weight, counted, time_text};
@@ -104,10 +104,13 @@ impl Verdict {
                 because.join("; ")
             ),
         };
-        let not_visible = missing::missing(whole);
+        let mut not_visible = missing::missing(whole);
+        if answer != Answer::NothingWrong {
+            not_visible.extend(missing::rest(whole));
+        }
         let record = match answer {
             Answer::NothingWrong => None,
-            _ if not_visible.is_empty() && shows_io => None,
+            Answer::Cause if not_visible.is_empty() && shows_io => None,
             _ => Some(record_command(whole, cause.map(|f| f.dev))),
         };
         Verdict {
