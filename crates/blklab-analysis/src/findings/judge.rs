@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings compete: who names the cause stays, its symptoms go.
 
-use super::finding::{Confidence, Finding, Party, time_text};
+use super::finding::{Confidence, Finding, Party, Weight, time_text};
 use super::kinds::ALL;
 use super::sums::{add, is_most};
-use super::threads::hands_on;
+use super::threads::{hands_on, is_flusher};
 use super::verdict::{of_behaviour, shows_no_owner};
 use super::whole::{Account, DiskSum, Reading, Whole};
 use super::{Context, Kind};
@@ -32,6 +32,7 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
         let most_ns = span_ns.saturating_mul(f.victims.len().max(1) as u64);
         f.do_overlap = span_ns > 0 && f.total_ns.is_some_and(|ns| ns > most_ns);
     }
+    all.retain(|f| !is_of_write_back(f, whole));
     sort(&mut all);
     let explained = |symptom: &Finding| all.iter().position(|cause| explains(cause, symptom));
     let by: Vec<Option<usize>> = all.iter().map(explained).collect();
@@ -49,6 +50,26 @@ pub(super) fn judge(mut all: Vec<Finding>, whole: &Whole<'_>) -> Vec<Finding> {
         }
     }
     kept
+}
+
+/// Whether those who suffer are only taken to wait for their writes, and are known to write
+/// through the page cache: nobody waits for write-back.
+fn is_of_write_back(f: &Finding, whole: &Whole<'_>) -> bool {
+    let inferred = &whole.disk(f.dev).who_waits;
+    let writers = whole.context.buffered_writers().unwrap_or_default();
+    let is_writer = |p: &Party| {
+        let comm = p.comm.as_deref().unwrap_or_default();
+        let is_named = || writers.split([',', ' ']).any(|word| word == comm);
+        inferred.contains_key(&p.pid) && !comm.is_empty() && is_named()
+    };
+    !f.victims.is_empty()
+        && f.weight > Weight::Fault
+        && f.victims.iter().all(|p| is_writer(p) || is_flushers(p))
+        && f.victims.iter().any(is_writer)
+}
+
+fn is_flushers(p: &Party) -> bool {
+    p.comm.as_deref().is_some_and(is_flusher)
 }
 
 /// Where nothing but D and C is shown, a request is of whoever handed it to the device: often of

@@ -150,7 +150,7 @@ pub(super) fn stalling_device(draw: &mut Draw) -> Planted {
         victims: &["first", "second", "third"],
         culprits: &[],
         also: vec![],
-        proof: &[Proof::Longest(10.0)],
+        proof: &[Proof::Longest(10.0), Proof::Slower(1.3)],
         change: Some(Change::Freeze {
             every_ns: every_ms * 1_000_000,
             ns: ms * 1_000_000,

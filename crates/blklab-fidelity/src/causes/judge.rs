@@ -78,7 +78,7 @@ pub(super) fn judge(
         .iter()
         .any(|n| n.part == Part::Owners);
     let sufferer = |f: &Finding| is_unknown || is_named(&f.victims, planted.victims);
-    let causer = |f: &Finding| are_right_causes(f, planted.culprits);
+    let causer = |f: &Finding| is_unknown || are_right_causes(f, planted.culprits);
     let is_it = |f: &Finding| of_kind(&f) && sufferer(f) && causer(f);
     let nr = if class.must_be_first { 1 } else { usize::MAX };
     let best = why.findings.iter().take(nr).find(|f| is_it(f));
@@ -129,7 +129,7 @@ fn is_true(f: &Finding, (class, planted): Planting<'_>, why: &Report) -> bool {
         .any(|n| n.part == Part::Owners);
     let is_it = class.kinds.contains(&f.kind)
         && (is_unknown || is_named(&f.victims, planted.victims))
-        && are_right_causes(f, planted.culprits);
+        && (is_unknown || are_right_causes(f, planted.culprits));
     is_it || planted.also.contains(&f.kind)
 }
 

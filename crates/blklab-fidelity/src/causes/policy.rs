@@ -51,6 +51,7 @@ pub(super) fn large_batches(draw: &mut Draw) -> Planted {
     control.tunables = vec![("fifo_batch", "1".to_owned())];
     Planted {
         culprits: &["writer"],
+        also: vec!["deep-queue", "overtaken", "no-request-free"],
         ..setting(setup, control, &["reader"], &[Proof::Slower(3.0)])
     }
 }
@@ -88,7 +89,10 @@ pub(super) fn kyber_tokens(draw: &mut Draw) -> Planted {
     let control = setup.clone();
     let ns = draw.one(&[10_000_u64, 30_000]).to_string();
     setup.tunables = vec![("read_lat_nsec", ns)];
-    setting(setup, control, &["writer"], &[Proof::Slower(1.5)])
+    Planted {
+        culprits: &["reader"],
+        ..setting(setup, control, &["writer"], &[Proof::Slower(1.5)])
+    }
 }
 
 /// A process of the idle class beside one that always has something.

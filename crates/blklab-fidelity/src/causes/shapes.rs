@@ -38,7 +38,7 @@ pub(super) fn missed_merge(draw: &mut Draw) -> Planted {
         control,
         victims: &["stream"],
         culprits: &[],
-        also: vec!["deep-queue", "no-request-free"],
+        also: vec!["deep-queue", "no-request-free", "submit-blocked"],
         proof: &[Proof::MoreCommands(2.0)],
         change: None,
     }

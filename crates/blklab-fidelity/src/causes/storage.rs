@@ -94,6 +94,7 @@ pub(super) fn wal_beside_backup(draw: &mut Draw) -> Planted {
             "behind-other",
             "flush",
             "journal-chain",
+            "deep-queue",
         ],
         ..cause(
             setup.clone(),
@@ -108,7 +109,7 @@ pub(super) fn wal_beside_backup(draw: &mut Draw) -> Planted {
 pub(super) fn flush_storm(draw: &mut Draw) -> Planted {
     let scheduler = draw.one(&["none", "mq-deadline"]);
     let mut setup = on(draw, NEW, scheduler);
-    let device = draw.one(WITH_CACHE);
+    let device = draw.one(&["sata-7200-2008", "laptop-5400"]);
     named(&mut setup, device);
     setup.runtime_ms = 2000;
     setup.job(
@@ -124,7 +125,7 @@ pub(super) fn flush_storm(draw: &mut Draw) -> Planted {
     Planted {
         culprits: &["syncer"],
         also: vec!["journal-chain", "reads-behind-writes"],
-        ..cause(setup, control, &["reader"], &[Proof::Slower(2.0)])
+        ..cause(setup, control, &["reader"], &[Proof::Slower(4.5)])
     }
 }
 
@@ -163,19 +164,20 @@ pub(super) fn barriers(draw: &mut Draw) -> Planted {
     )
 }
 
-/// A commit of ext3 writes what others have written before.
+/// A commit of an older ext4 writes what others have written before.
 pub(super) fn ordered_data(draw: &mut Draw) -> Planted {
     let scheduler = draw.one(&["noop", "deadline"]);
-    let mut setup = on(draw, &["2.6.28", "2.6.33"], scheduler);
+    let mut setup = on(draw, &["3.10", "4.19"], scheduler);
     let device = draw.one(&["sata-7200-2008", "laptop-5400"]);
     named(&mut setup, device);
     setup.runtime_ms = 3000;
-    setup.filesystem = Some("ext3".to_owned());
+    early_write_back(&mut setup);
+    setup.filesystem = Some("ext4:delalloc=0".to_owned());
     setup.job("mailer", COMMITTER);
     let kb = draw.one(&[64, 256]);
     setup.job("bulk", format!("rw=write bs={kb}k size=8g rate=20m"));
     Planted {
-        culprits: &["bulk", "flush", "pdflush", "kjournald"],
+        culprits: &["bulk", "flush", "jbd2"],
         also: vec![
             "flush",
             "journal-chain",
@@ -185,7 +187,7 @@ pub(super) fn ordered_data(draw: &mut Draw) -> Planted {
         ..cause(
             setup.clone(),
             setup.without("bulk"),
-            &["mailer", "kjournald"],
+            &["mailer", "jbd2"],
             &[Proof::Slower(2.0)],
         )
     }
@@ -224,7 +226,11 @@ pub(super) fn journal_full(draw: &mut Draw) -> Planted {
     let mut control = setup.clone();
     setup.filesystem = Some("ext4:journal_blocks=1024:data=journal".to_owned());
     control.filesystem = Some("ext4:data=journal".to_owned());
-    cause(setup, control, &["untar"], &[Proof::Slower(1.5)])
+    Planted {
+        // To make room, blocks are written where they belong, one by one.
+        also: vec!["flush", "journal-chain", "missed-merge", "deep-queue"],
+        ..cause(setup, control, &["untar"], &[Proof::Slower(1.5)])
+    }
 }
 
 /// A sequential reader whose read-ahead is too small to keep the device busy.
@@ -236,7 +242,8 @@ pub(super) fn small_readahead(draw: &mut Draw) -> Planted {
         ("ns_per_sector", draw.number(20..=100).to_string()),
         ("queue_depth", "32".to_owned()),
     ];
-    setup.job("import", "rw=read bs=128k size=512m");
+    let kb = draw.one(&[4, 8, 16]);
+    setup.job("import", format!("rw=read bs={kb}k size=512m"));
     let control = setup.with_queue("read_ahead_kb", 512);
     let setup = setup.with_queue("read_ahead_kb", draw.one(&[4, 8, 16]));
     cause(setup, control, &["import"], &[Proof::LessDone(1.5)])
@@ -254,7 +261,10 @@ pub(super) fn large_readahead(draw: &mut Draw) -> Planted {
     ];
     setup.runtime_ms = 2000;
     let run = draw.one(&[4, 8]);
-    setup.job("records", format!("rw=randread:{run} bs=16k size=8g"));
+    setup.job(
+        "records",
+        format!("rw=randread:{run} bs=16k size=8g fadvise_hint=0"),
+    );
     let control = setup.with_queue("read_ahead_kb", 16);
     let setup = setup.with_queue("read_ahead_kb", draw.one(&[2048, 4096]));
     cause(setup, control, &["records"], &[Proof::LessDone(1.5)])

@@ -4,13 +4,14 @@
 //! mq-deadline, Kyber and BFQ let everything but reads that somebody waits for have
 //! `async_depth` tags at most (`limit_depth` of an elevator, block/mq-deadline.c from 5.14 on).
 
-use super::held::asked;
+use super::held::{asked, spans};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::section::Section;
+use crate::findings::sums::{add, percent};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text,
 };
-use blklab_types::Dev;
+use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
@@ -21,7 +22,7 @@ pub const KIND: Kind = Kind {
         condition: "a write waits from Q to G, and the scheduler's async_depth is known and less \
                     than half of nr_requests",
         threshold: "20 us or more; fewer than nr_requests are in use when it begins, and as many \
-                    writes as async_depth or more; 20 % of its process's waiting or more",
+                    writes as async_depth or more; 20 % of the time of their process in all",
         exception: "",
     },
     explains: &[
@@ -42,6 +43,9 @@ const LARGER: Remedy = Remedy::set(
     "more tags for writes; reads may have to wait for one then",
 );
 
+/// Of the time of a process, in per cent.
+const PERCENT_MIN: u64 = 20;
+
 #[derive(Debug, Default)]
 struct AsyncDepth {
     disks: BTreeMap<Dev, Sum>,
@@ -51,6 +55,8 @@ struct AsyncDepth {
 struct Sum {
     harm: Harm,
     held: u64,
+    /// From the first Q of each process to its last, of all sections.
+    spans_ns: BTreeMap<Pid, u64>,
 }
 
 /// The tags that writes may have, and all there are, if the first are few.
@@ -76,6 +82,11 @@ impl Detector for AsyncDepth {
                 });
                 sum.held += a.all;
             }
+            if let Some(sum) = self.disks.get_mut(&disk.dev) {
+                for (pid, ns) in spans(disk) {
+                    add(sum.spans_ns.entry(pid).or_default(), ns);
+                }
+            }
         }
     }
 
@@ -85,10 +96,19 @@ impl Detector for AsyncDepth {
 }
 
 impl Sum {
-    fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
+    fn finding(self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let [depth, all] = limits(whole.context)?;
         let held = self.held / self.harm.count().max(1);
-        let mut f = self.harm.finding(&KIND, dev, whole)?;
+        // Requests overlap: what counts is the time of the process that asks for them.
+        let mut victims = self.harm.victims().iter();
+        let is_held = |(pid, (_, ns)): (&Pid, &(u64, u64))| {
+            percent(*ns, self.spans_ns.get(pid).copied().unwrap_or(0)) >= PERCENT_MIN
+        };
+        if !victims.any(is_held) {
+            return None;
+        }
+        let mut f = Finding::new(KIND.name, dev, "");
+        self.harm.fill(&mut f, whole);
         let name = whole.scheduler(dev).unwrap_or("the scheduler");
         f.what = format!(
             "Writes of {} wait {} on average for a tag (Q to G), with about {} queued or at the \

@@ -132,7 +132,7 @@ impl Sum {
             let discard = before.map(|i| &disk.requests[i]).find(|r| discards(r));
             let since = || disk.issued_between(from, to).map(|i| &disk.requests[i]);
             let discard = discard.or_else(|| since().find(|r| discards(r)));
-            if let Some(discard) = discard {
+            if let Some(discard) = discard.filter(|d| d.is_owner_known) {
                 self.harm.blame(discard.pid, 1);
             }
             self.harm.add(r.pid, ns, || {

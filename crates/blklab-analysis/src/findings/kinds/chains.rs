@@ -97,6 +97,20 @@ pub(super) fn flushes(r: &Request) -> bool {
     !r.is_flush() && (r.flags.has(Rwbs::FLUSH) || r.flags.has(Rwbs::FUA))
 }
 
+/// The end of the flush that stands in for FUA where the device has none: it comes right behind
+/// the record, whose C is that of its data.
+fn flushed_again(disk: &Disk, record: &Request, end: Time) -> Time {
+    if !record.flags.has(Rwbs::FUA) {
+        return end;
+    }
+    let from = disk.issued().partition_point(|r| r.life.issue < Some(end));
+    let next = disk.issued()[from..].iter().find(|r| r.is_flush());
+    let is_its = |r: &&Request| r.life.issue.is_some_and(|d| d.since(end).0 <= NEAR_NS);
+    next.filter(is_its)
+        .and_then(|r| r.life.complete)
+        .unwrap_or(end)
+}
+
 /// What was written since the device's cache was emptied last.
 #[derive(Debug, Default)]
 struct Cache {
@@ -160,6 +174,8 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
             first,
             others,
         } = chain;
+        let end = end.max(flushed_again(disk, r, end));
+        let until = until.max(end);
         let before_record = if first == i { (0, None) } else { others };
         let commands_ns = disk.flushes.within(begin, until);
         let filler = cache.emptied(r.pid);

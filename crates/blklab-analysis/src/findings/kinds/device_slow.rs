@@ -14,7 +14,7 @@ use crate::findings::{
 use crate::spread::percentile;
 use blklab_trace::Rwbs;
 use blklab_types::{Dev, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The row of [`super::ALL`].
 pub const SLOW: Kind = Kind {
@@ -47,8 +47,8 @@ pub const CAPPED: Kind = Kind {
                     writes, the fastest of these",
         threshold: "5 requests or more, a quarter of all; more than 4 times as long; 9 of 10 of \
                     them within 2 % of their median",
-        exception: "they take less than 30 ms (a seek and a revolution of a disk), and the device \
-                    is known to rotate",
+        exception: "most of them go on where another ended, they take less than 30 ms (a seek and \
+                    a revolution of a disk), and the device is known to rotate",
     },
     explains: &[
         "device-slow",
@@ -134,6 +134,8 @@ struct Sum {
     when: Vec<Time>,
     d2c: Vec<u64>,
     reads: u64,
+    /// Those that begin where another one ended.
+    in_streams: u64,
     all: u64,
     /// Whether so many are shown that it is known how often it is.
     are_many: bool,
@@ -165,14 +167,19 @@ impl Detector for Slow {
             let sum = self.disks.entry(disk.dev).or_default();
             sum.all += ended as u64;
             let limited = capped(disk, ended);
-            if self.capped {
+            if self.capped && !limited.is_empty() {
+                let ends: BTreeSet<u64> = disk.issued().iter().map(Request::end).collect();
                 for i in limited {
                     let (r, took) = (&disk.requests[i], disk.requests[i].d2c().unwrap_or(0));
+                    sum.in_streams += u64::from(ends.contains(&r.life.sector));
                     sum.d2c.push(took);
                     sum.reads += u64::from(r.is_read());
                     sum.harm
                         .add(r.pid, took, || section.instance(r, Some(took)));
                 }
+                continue;
+            }
+            if self.capped {
                 continue;
             }
             if ended < FEW_MIN {
@@ -321,8 +328,9 @@ impl Sum {
         }
         self.d2c.sort_unstable();
         let median = self.d2c[self.d2c.len() / 2];
-        if capped && median < SINGLE_NS && whole.context.rotates() == Some(true) {
-            // Seeks and revolutions, which may be alike.
+        let are_seeks = median < SINGLE_NS && whole.context.rotates() == Some(true);
+        if capped && are_seeks && is_most(self.in_streams, self.d2c.len() as u64) {
+            // Streams take turns: what a turn takes may be alike.
             return None;
         }
         let mut f = Finding::new(if capped { CAPPED.name } else { SLOW.name }, dev, "");

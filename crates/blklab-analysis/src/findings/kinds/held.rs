@@ -2,28 +2,30 @@
 //! How many requests or tags are in use when one is asked for: those between G and C.
 
 use crate::findings::disk::{Disk, Request};
-use blklab_types::Time;
+use blklab_types::{Pid, Time};
+use std::collections::BTreeMap;
 
 /// Waits from Q to G that are shorter are what a lock costs.
 const SHORT_NS: u64 = 20_000;
 
 /// Times of G and C of some requests, each in order.
+#[derive(Default)]
 struct Uses {
     gets: Vec<Time>,
     ends: Vec<Time>,
 }
 
 impl Uses {
-    fn new<'a>(requests: impl Iterator<Item = &'a Request>) -> Uses {
-        let (mut gets, mut ends) = (Vec::new(), Vec::new());
-        for r in requests.filter(|r| !r.is_flush()) {
-            let Some(get) = r.life.get else { continue };
-            gets.push(get);
-            ends.extend(r.life.complete);
+    fn add(&mut self, r: &Request) {
+        self.gets.extend(r.life.get);
+        if r.life.get.is_some() {
+            self.ends.extend(r.life.complete);
         }
-        gets.sort_unstable();
-        ends.sort_unstable();
-        Uses { gets, ends }
+    }
+
+    fn sort(&mut self) {
+        self.gets.sort_unstable();
+        self.ends.sort_unstable();
     }
 
     fn at(&self, time: Time) -> u64 {
@@ -37,9 +39,25 @@ impl Uses {
 pub(super) struct Asked<'a> {
     pub(super) request: &'a Request,
     pub(super) get_ns: u64,
-    /// All requests in use, and the writes among them.
+    /// All requests in use, the writes among them, and those of the same process.
     pub(super) all: u64,
     pub(super) writes: u64,
+    pub(super) own: u64,
+}
+
+/// From the first Q of each process to its last, ns.
+pub(super) fn spans(disk: &Disk) -> BTreeMap<Pid, u64> {
+    let mut spans: BTreeMap<Pid, [Time; 2]> = BTreeMap::new();
+    for r in &disk.requests {
+        if let Some(queue) = r.queue {
+            let span = spans.entry(r.pid).or_insert([queue, queue]);
+            *span = [span[0].min(queue), span[1].max(queue)];
+        }
+    }
+    let lengths = spans.into_iter();
+    lengths
+        .map(|(pid, [from, to])| (pid, to.since(from).0))
+        .collect()
 }
 
 /// All waits from Q to G of requests that somebody waits for.
@@ -52,8 +70,18 @@ pub(super) fn asked(disk: &Disk) -> Vec<Asked<'_>> {
     if waiting.is_empty() {
         return Vec::new();
     }
-    let all = Uses::new(disk.requests.iter());
-    let writes = Uses::new(disk.requests.iter().filter(|r| r.is_write()));
+    let (mut all, mut writes) = (Uses::default(), Uses::default());
+    let mut own: BTreeMap<Pid, Uses> = BTreeMap::new();
+    for r in disk.requests.iter().filter(|r| !r.is_flush()) {
+        all.add(r);
+        own.entry(r.pid).or_default().add(r);
+        if r.is_write() {
+            writes.add(r);
+        }
+    }
+    own.values_mut()
+        .chain([&mut all, &mut writes])
+        .for_each(Uses::sort);
     let asked = waiting.into_iter().map(|(request, get_ns)| {
         let at = request.queue.unwrap_or_default();
         Asked {
@@ -61,6 +89,7 @@ pub(super) fn asked(disk: &Disk) -> Vec<Asked<'_>> {
             get_ns,
             all: all.at(at),
             writes: writes.at(at),
+            own: own.get(&request.pid).map_or(0, |uses| uses.at(at)),
         }
     });
     asked.collect()

@@ -44,7 +44,7 @@ pub const WBT: Kind = Kind {
         exception: "wbt_lat_usec is 0, or wbt's own events tell whether the limit is scaled down \
                     (wbt)",
     },
-    explains: &["no-request-free"],
+    explains: &["no-request-free", "submit-blocked"],
     remedies: &[NO_THROTTLING],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::new(For::Wbt)),
@@ -60,7 +60,7 @@ pub const SHARED_OUT: Kind = Kind {
         threshold: "as no-request-free; fewer than half of nr_requests are in use meanwhile",
         exception: "it is wbt",
     },
-    explains: &["no-request-free"],
+    explains: &["no-request-free", "submit-blocked"],
     remedies: &[NO_TARGET, NO_COST, LARGER_WEIGHT],
     rests_on_absence: false,
     detector: || Box::new(NoRequestFree::new(For::Group)),

@@ -30,7 +30,7 @@ pub const KIND: Kind = Kind {
         threshold: "half or more of a process's requests, 16 at least, begin so, and a quarter or \
                     more of these go behind another's, 1 MiB or more away; more than 4 times as \
                     long (the median of both, 8 or more of each; if there are not so many and \
-                    queue/rotational is 1, more than twice what 50 MB/s take), 1 ms more at \
+                    queue/rotational is 1, more than twice what 100 MB/s take), 1 ms more at \
                     least; 20 % of its process's waiting or more",
         exception: "",
     },
@@ -71,8 +71,8 @@ const FAR_SECTORS: u64 = 2048;
 /// A turn that costs less is no seek.
 const COST_MIN_NS: u64 = 1_000_000;
 
-/// 50 MB/s: what a disk that rotates reads and writes along a stream, or more.
-const SLOW_NS_PER_SECTOR: u64 = 10_240;
+/// 100 MB/s: what a disk that rotates reads and writes along a stream, or more.
+const SLOW_NS_PER_SECTOR: u64 = 5_120;
 
 /// As [`LONG_FACTOR`], where what a stream takes by itself is not measured: the rate is low
 /// already.
@@ -290,7 +290,7 @@ impl Sum {
             f.doubt(
                 Confidence::Likely,
                 "what the device takes along one stream: hardly any request goes there behind its \
-                 own stream's; 50 MB/s are assumed",
+                 own stream's; 100 MB/s are assumed",
             );
         }
         f.figures = vec![

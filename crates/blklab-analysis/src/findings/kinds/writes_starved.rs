@@ -32,6 +32,7 @@ pub const KIND: Kind = Kind {
         SHORTER_BATCHES,
         BOUNDED,
         ONE_BATCH_IF,
+        LAXER_TARGETS,
         FEWER_READS,
     ],
     rests_on_absence: false,
@@ -51,6 +52,16 @@ const SHORTER_BATCHES: Remedy = Remedy::set(
     "",
     "shorter batches; more seeks on a disk that rotates",
 );
+
+const LAXER_TARGETS: Remedy = Remedy::set(
+    "laxer-targets",
+    "queue/iosched/read_lat_nsec",
+    "",
+    "a target that the device can meet",
+);
+
+/// Kyber's target for reads by default (`block/kyber-iosched.c`).
+const READ_TARGET_NS: u64 = 2_000_000;
 
 const BOUNDED: Remedy = Remedy::act(
     "scheduler-that-bounds",
@@ -139,6 +150,12 @@ fn explain(f: &mut Finding, whole: &Whole<'_>) {
             if batch > 1 {
                 f.remedies.push(SHORTER_BATCHES.to((batch / 4).max(1)));
             }
+        }
+        Some("kyber") => {
+            f.how = "Kyber takes tokens from writes while reads take longer than read_lat_nsec."
+                .to_owned();
+            f.confidence = f.confidence.min(Confidence::Likely);
+            f.remedies.push(LAXER_TARGETS.to(READ_TARGET_NS));
         }
         Some(name) => {
             f.how = format!("{name} prefers the reads that are queued.");

@@ -66,15 +66,16 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
             });
         };
         let waited = sum.waited.requests;
-        if sum.areas.nr_whole < waited {
-            let without = waited - sum.areas.nr_whole;
+        let is_nothing_shown = shows_no_owner(sum);
+        if sum.areas.nr_whole < waited || is_nothing_shown {
+            let without = waited.max(sum.nr_ended) - sum.areas.nr_whole;
             say(
                 Part::BeforeDevice,
                 "what requests wait for before the device (tags, plug, scheduler)",
                 format!("no Q, G or I of {}", counted(without, "requests")),
             );
         }
-        if shows_no_owner(sum) {
+        if is_nothing_shown {
             say(
                 Part::Owners,
                 "whose requests they are",
