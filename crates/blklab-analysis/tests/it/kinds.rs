@@ -455,7 +455,7 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
                     who: A,
                     rw: "RA",
                     at: (at + from, sectors),
-                    times: [d, d, d + 1, d + 1 + sectors * 4],
+                    times: [d, d, d + 1, d + 1 + sectors * 2 + k * 97 % 500],
                 });
             }
         }
@@ -1026,8 +1026,12 @@ fn what_a_seek_and_a_revolution_take_is_no_slow_device() {
 #[test]
 fn d_and_c_alone_do_not_show_whose_a_request_is() {
     let mut l = Lines::default();
+    for k in 0..20_u64 {
+        l.event(k * 1000, 1, "D", "R", (k * 5000, 8), "a");
+        l.event(k * 1000 + 500, 0, "C", "R", (k * 5000, 8), "0");
+    }
     for k in 0..300_u64 {
-        let d = k * 500;
+        let d = 30_000 + k * 500;
         // The one behind a queue is handed on by whoever has a request that ends.
         let pid = if k % 3 == 0 { 0 } else { 1 };
         l.event(d, pid, "D", "R", ((k * 7919 % 1000) * 1000, 8), "a");
