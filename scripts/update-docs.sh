@@ -33,9 +33,9 @@ fidelity() {
     echo
     cat scripts/fidelity-causes.md
     # What rules were made with; then seeds that nobody looked at, and a kernel.
-    "$blklab" conform --causes --output-format markdown
-    "$blklab" conform --causes --seed 1000 --output-format markdown
-    "$blklab" conform --causes --seed 1000 --kernel 7.3 --output-format markdown
+    "$blklab" conform --causes --count 148 --output-format markdown
+    "$blklab" conform --causes --seed 1000 --count 148 --output-format markdown
+    "$blklab" conform --causes --seed 1000 --kernel 7.3 --count 110 --output-format markdown
 }
 
 # Output behind `$ blklab …`, and the tables of the manual.
