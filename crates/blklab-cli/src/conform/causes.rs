@@ -105,7 +105,9 @@ pub(super) fn conform(a: &ConformArgs) -> Result<Outcome> {
             for one in &examined {
                 single(&mut out, one)?;
             }
-            failures(&mut out, &shown)?;
+            for path in &kept {
+                writeln!(out, "# kept: {}", path.display())?;
+            }
         }
     }
     out.flush()?;
@@ -113,7 +115,8 @@ pub(super) fn conform(a: &ConformArgs) -> Result<Outcome> {
         return Ok(Outcome::Interrupted);
     }
     match failed.first() {
-        Some((id, why)) if examined.is_empty() => bail!("{id}: {why}"),
+        // Who asks for single ones is told of each that fails.
+        Some((id, why)) if examined.is_empty() || !a.cases.is_empty() => bail!("{id}: {why}"),
         _ => Ok(Outcome::Done),
     }
 }
