@@ -2,7 +2,7 @@
 //! The table of causes that can be planted, and of those that cannot, each with the reason.
 
 use super::draw::Draw;
-use super::scenario::Planted;
+use super::planted::Planted;
 use super::{device, policy, queues, shapes, storage};
 use serde::Serialize;
 

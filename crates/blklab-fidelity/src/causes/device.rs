@@ -3,8 +3,8 @@
 
 use super::change::Change;
 use super::draw::Draw;
+use super::planted::Planted;
 use super::proof::Proof;
-use super::scenario::Planted;
 use super::setup::Setup;
 use super::stacks::{on, on_any, parallel};
 

@@ -184,7 +184,7 @@ fn slowest(trace: &Trace, victims: &[&str]) -> Option<(usize, usize)> {
         let name = trace.names.get(&pid).map_or("", String::as_str);
         victims.is_empty() || victims.contains(&name)
     };
-    let of = |is_wanted: &dyn Fn(Pid) -> bool| {
+    let worst_of = |is_wanted: &dyn Fn(Pid) -> bool| {
         let mut under_way: BTreeMap<u64, usize> = BTreeMap::new();
         let mut worst: Option<(u64, usize, usize)> = None;
         for (place, e) in trace.events.iter().enumerate() {
@@ -206,5 +206,5 @@ fn slowest(trace: &Trace, victims: &[&str]) -> Option<(usize, usize)> {
         }
         worst.map(|(_, begin, end)| (begin, end))
     };
-    of(&is_victim).or_else(|| of(&|_| true))
+    worst_of(&is_victim).or_else(|| worst_of(&|_| true))
 }

@@ -3,7 +3,8 @@
 
 use super::classes::{Class, Need};
 use super::forms::Form;
-use super::scenario::{Planted, Ran};
+use super::planted::Planted;
+use super::scenario::Ran;
 use blklab::findings::verdict::Part;
 use blklab::findings::{Answer, Finding, Party, Report, Weight};
 use blklab_trace::truth::Why as Reason;

@@ -3,8 +3,8 @@
 
 use super::classes::{CLASSES, Class};
 use super::draw::Draw;
+use super::planted::Planted;
 use super::proof::Proof;
-use super::scenario::Planted;
 use super::setup::Setup;
 
 /// A second cause that is laid over a first.

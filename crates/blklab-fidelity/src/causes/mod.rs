@@ -29,6 +29,7 @@ mod forms;
 mod judge;
 mod keep;
 mod layers;
+mod planted;
 mod policy;
 mod proof;
 mod queues;
@@ -55,7 +56,8 @@ use blklab::findings::Report as Why;
 use blklab_types::Error;
 use classes::{CLASSES, Class};
 use judge::Planting;
-use scenario::{Planted, Ran};
+use planted::Planted;
+use scenario::Ran;
 use serde::Serialize;
 use setup::Setup;
 

@@ -3,8 +3,8 @@
 //! depth of a device.
 
 use super::draw::Draw;
+use super::planted::Planted;
 use super::proof::Proof;
-use super::scenario::Planted;
 use super::setup::Setup;
 use super::stacks::{named, on, on_any, parallel, serial};
 

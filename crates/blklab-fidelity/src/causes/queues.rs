@@ -2,8 +2,8 @@
 //! Causes in queues: who is ahead of whom, in scheduler, pool and device.
 
 use super::draw::Draw;
+use super::planted::Planted;
 use super::proof::Proof;
-use super::scenario::Planted;
 use super::setup::Setup;
 use super::stacks::{NEW, OLD, WITH_PLUG_TIMER, on, on_any, parallel, serial};
 use blklab_trace::truth::Why;

@@ -3,8 +3,8 @@
 
 use super::change::Change;
 use super::draw::Draw;
+use super::planted::Planted;
 use super::proof::Proof;
-use super::scenario::Planted;
 use super::stacks::{NEW, OLD, named, on, on_any, parallel, serial};
 
 /// Contiguous small I/O, submitted together, that may not be merged.

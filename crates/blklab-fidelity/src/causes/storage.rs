@@ -2,8 +2,8 @@
 //! Causes in page cache, filesystems and what threads of the kernel do.
 
 use super::draw::Draw;
+use super::planted::Planted;
 use super::proof::Proof;
-use super::scenario::Planted;
 use super::setup::Setup;
 use super::stacks::{NEW, named, on, on_any};
 
