@@ -167,6 +167,8 @@ impl FioMachine {
 
     /// Gives an experiment what the machine was like, unless it says otherwise.
     pub(super) fn give(&self, e: &mut Experiment, jobs: &[Job]) {
+        let named = processors_named(e, jobs);
+        e.vm.cpus.get_or_insert(self.cpus.max(named));
         self.give_prices(e, jobs);
         let release = self.of_release(e.kernel);
         let look_cost_ns = self.look_cost_ns + self.look_cost_per_job_ns * jobs.len() as u32;
@@ -193,6 +195,17 @@ impl FioMachine {
     }
 }
 
+/// Processors that a case says its machine had: those that its jobs are bound to, and one for
+/// each hardware queue of its device.
+fn processors_named(e: &Experiment, jobs: &[Job]) -> u32 {
+    let bound = jobs.iter().flat_map(|j| &j.settings.affinity.cpus);
+    let bound = bound.max().map_or(0, |cpu| u32::from(*cpu) + 1);
+    let params = e.device.params.iter();
+    let queues = params.filter(|(name, _)| name == "submit_queues");
+    let queues = queues.filter_map(|(_, value)| value.parse().ok()).max();
+    bound.max(queues.unwrap_or(0))
+}
+
 /// Settings of experiments as they are written in an experiment; see the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -211,6 +224,8 @@ pub(super) struct KernelMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_experiment::Workload;
+    use blklab_fio::parse::{Fixed, ParseOptions, parse};
 
     #[test]
     fn the_files_of_machines_are_read() {
@@ -222,5 +237,24 @@ mod tests {
             2700
         );
         assert_eq!(LINUX_2_6_28.device, "simdisk-2628");
+    }
+
+    #[test]
+    fn a_case_names_its_processors() {
+        let named = |bound: &str, device: &[(&str, &str)]| {
+            let mut e = Experiment::new("e", Workload::Processes(Vec::new()));
+            e.device.params = device
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let text = format!("[a]\nsize=1m\n{bound}");
+            let file = parse("a.fio", &text, &ParseOptions::default(), &Fixed::default());
+            let file = file.expect("a job file");
+            LINUX_6_1.give(&mut e, &file.jobs);
+            e.vm.cpus
+        };
+        assert_eq!(named("", &[]), Some(1));
+        assert_eq!(named("cpus_allowed=2-3\n", &[]), Some(4));
+        assert_eq!(named("", &[("submit_queues", "2")]), Some(2));
     }
 }
