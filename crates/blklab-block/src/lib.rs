@@ -26,6 +26,7 @@ mod queue_no;
 mod request;
 pub mod sq;
 mod submit;
+mod throttle;
 mod tree;
 
 pub use blklab_types::IoMax;
@@ -38,4 +39,5 @@ pub use queue::Queue;
 pub use queue_no::QueueNo;
 pub use request::{Merge, Request, Requests, RqId, RqState};
 pub use submit::{SleepsFor, Submit};
+pub use throttle::{Counting, Gate, HoldStats, Throttle};
 pub use tree::{SectorTree, TreeNodes};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A block device's queue on either path.
 
-use crate::{Cx, Pending, Requests, RqId, SleepsFor, Submit, mq, sq};
+use crate::{Cx, Gate, Pending, Requests, RqId, SleepsFor, Submit, mq, sq};
 use blklab_engine::TimerId;
 use blklab_trace::Counter;
 use blklab_types::{Bio, Dev, Hz, TaskId};
@@ -50,6 +50,27 @@ impl Queue {
         match self {
             Queue::Sq(_) => mq::Work::default(),
             Queue::Mq(q) => q.take_work(),
+        }
+    }
+
+    /// Limits of groups, and what waits for them.
+    pub fn gate(&self) -> &Gate {
+        on!(self, q => q.gate())
+    }
+
+    /// kthrotld, the running task, submits the next bio that limits released; none if there is
+    /// none.
+    ///
+    /// # Panics
+    /// If no task runs: a bug in the caller.
+    pub fn submit_released(&mut self, cx: &mut Cx<'_>) -> Option<Submit> {
+        on!(self, q => q.submit_released(cx))
+    }
+
+    /// kthrotld has submitted what there was.
+    pub fn end_release(&mut self, cx: &mut Cx<'_>) {
+        if let Queue::Sq(q) = self {
+            q.end_release(cx);
         }
     }
 

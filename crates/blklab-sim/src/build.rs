@@ -11,7 +11,7 @@ use crate::machine::{
 };
 use crate::process::run_process;
 use blklab_block::md::{Array, MD0};
-use blklab_block::{Queue, TaskTable, mq, sq};
+use blklab_block::{Gate, Queue, TaskTable, Throttle, mq, sq};
 use blklab_device::{Device, interrupted};
 use blklab_engine::Agenda;
 use blklab_experiment::Experiment;
@@ -111,7 +111,7 @@ pub(crate) fn machine_with(
         None => None,
     };
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
-    let has_group_limits = |d: &Disk| matches!(&d.queue, Queue::Mq(q) if q.has_group_limits());
+    let has_group_limits = |d: &Disk| d.queue.gate().has_limits();
     let holds_bios = disks.iter().any(has_group_limits);
     let cpu = if e.kernel.has_single_queue() {
         sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
@@ -207,17 +207,19 @@ pub(crate) fn build_queue(
     Ok(match built {
         Built::Sq(elevator) => {
             let feat = sq::Features::of(e.kernel);
-            let queue = sq::Queue::new(dev, feat, sq_limits(e)?, elevator, timers);
+            let throttle = Throttle::new(tasks, feat.throttle_counting(), e.hz, timers);
+            let mut queue = sq::Queue::new(dev, feat, sq_limits(e)?, elevator, timers);
+            queue.limit_groups(Gate::new(throttle));
             Queue::Sq(Box::new(queue))
         }
         Built::Mq(elevator) => {
             let feat = mq::Features::of(e.kernel);
             let limits = mq_limits(e)?;
-            let throttle = mq::Throttle::new(tasks, &feat, e.hz, timers);
+            let throttle = Throttle::new(tasks, feat.throttle_counting(), e.hz, timers);
             let has_scheduler = elevator.is_some();
             let policies = mq::GroupPolicies::new(tasks, &feat, &limits, has_scheduler, timers);
             let mut queue = mq::Queue::new(dev, feat, limits, elevator, timers);
-            queue.limit_groups(throttle);
+            queue.limit_groups(Gate::new(throttle));
             queue.add_group_policies(policies);
             Queue::Mq(Box::new(queue))
         }

@@ -57,26 +57,29 @@ fn table_with(e: &Experiment, io_max: impl Fn(&Cgroup) -> Option<IoMax>) -> Task
 /// limits or policies.
 pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
     m.queue_state(|q| {
-        let Queue::Mq(queue) = q else {
-            return Vec::new();
+        let gate = q.gate();
+        let policies = match q {
+            Queue::Sq(_) => None,
+            Queue::Mq(queue) => Some(queue).filter(|queue| queue.has_group_policies()),
         };
-        if !queue.has_group_limits() && !queue.has_group_policies() {
+        if !gate.has_limits() && policies.is_none() {
             return Vec::new();
         }
         let use_of = |(group, number): (&Cgroup, u16)| {
             let held = || {
-                let stats = queue.hold_stats(number);
+                let stats = gate.hold_stats(number);
                 Held {
                     bios: stats.bios,
                     longest: ticks(q.hz(), stats.longest),
                 }
             };
-            let has_policies = queue.has_group_policies();
             CgroupUse {
                 name: group.name.clone(),
-                held: queue.has_group_limits().then(held),
-                moved: has_policies.then(|| moved(queue, e, &group.name)),
-                said: queue.policies_say(number),
+                held: gate.has_limits().then(held),
+                moved: policies.map(|queue| moved(queue, e, &group.name)),
+                said: policies
+                    .map(|queue| queue.policies_say(number))
+                    .unwrap_or_default(),
             }
         };
         let groups = e.cgroups.iter().zip(1..);

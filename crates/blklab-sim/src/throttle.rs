@@ -2,7 +2,7 @@
 //! The worker that submits bios which limits of control groups held back.
 
 use crate::Machine;
-use blklab_block::{Cx, Queue, QueueNo, Submit};
+use blklab_block::{Queue, QueueNo};
 
 /// What traces and process lists call it.
 const THREAD_NAME: &str = "kthrotld";
@@ -19,10 +19,7 @@ impl Machine {
 /// requests like any submitter (`blk_throtl_dispatch_work_fn`).
 async fn kthrotld(m: Machine) {
     loop {
-        let batch = m.queue_state(|q| match q {
-            Queue::Sq(_) => 0,
-            Queue::Mq(q) => q.nr_released(),
-        });
+        let batch = m.queue_state(|q| q.gate().nr_released());
         if batch == 0 {
             m.suspend().await;
             continue;
@@ -30,17 +27,11 @@ async fn kthrotld(m: Machine) {
         m.start_plug();
         for _ in 0..batch {
             m.pay_debt().await;
-            if let Some(left) = m.with_queue(QueueNo::FIRST, submit_released) {
+            if let Some(left) = m.with_queue(QueueNo::FIRST, Queue::submit_released) {
                 m.finish_submission(QueueNo::FIRST, left).await;
             }
         }
         m.finish_plug();
-    }
-}
-
-fn submit_released(queue: &mut Queue, cx: &mut Cx<'_>) -> Option<Submit> {
-    match queue {
-        Queue::Sq(_) => None,
-        Queue::Mq(q) => q.submit_released(cx),
+        m.with_queue(QueueNo::FIRST, Queue::end_release);
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What changed in the multi-queue block layer.
 
+use crate::Counting;
+
 /// Order in which a plug's requests leave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlugOrder {
@@ -161,6 +163,18 @@ blklab_kernel::features! {
             implicit_plug: false,
         }
     };
+}
+
+impl Features {
+    /// How limits of groups count.
+    pub fn throttle_counting(&self) -> Counting {
+        Counting {
+            splits: self.throttle_counts_splits,
+            waits_for_one_io: self.throttle_waits_for_one_io,
+            lends_to_meta: self.throttle_lends_to_meta,
+            ..Counting::default()
+        }
+    }
 }
 
 /// Which sleepers freed tags wake. A batch is both: so many freed tags wake, and

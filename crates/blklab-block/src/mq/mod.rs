@@ -31,7 +31,6 @@ mod run;
 mod split;
 mod submit;
 mod tags;
-mod throttle;
 
 pub use self::core::{Core, Work};
 pub use self::elevator::Elevator;
@@ -41,7 +40,6 @@ pub use self::moved::GroupMoved;
 pub use self::qos::GroupPolicies;
 pub use self::qos::wbt::{Wbt, WbtAdmit, WbtSettings, WbtStatus, WbtWindow};
 pub use self::tags::{TagRules, Tags};
-pub use self::throttle::{HoldStats, Throttle, Throttled};
 pub use crate::qos::WbtClass;
 
 use crate::mq::byte_budget::ByteBudget;
@@ -51,11 +49,10 @@ use crate::mq::qos::Chain;
 
 use crate::mq::split::Chains;
 use crate::mq::submit::Step;
-use crate::{Cx, Effect, List, Pending, RqId};
+use crate::{Cx, Effect, Gate, List, Pending, RqId};
 use blklab_engine::{TimerId, Timers};
 use blklab_trace::Counter;
-use blklab_types::{Bio, Dev, IdVec, Jiffies, TaskId};
-use std::collections::VecDeque;
+use blklab_types::{Dev, IdVec, Jiffies, TaskId};
 
 /// A hardware queue (`blk_mq_hw_ctx`).
 #[derive(Debug)]
@@ -106,12 +103,8 @@ pub struct Queue {
     counts_groups: bool,
     /// By group.
     moved: Vec<GroupMoved>,
-    /// None: no group has limits.
-    throttle: Option<Throttle>,
-    /// Bios that it let go on, for kthrotld.
-    released: VecDeque<Bio>,
-    /// Emptied and kept for its capacity.
-    releasing: Vec<Bio>,
+    /// Limits of groups, and what waits for them.
+    gate: Gate,
     /// Commands at the device.
     device_busy: u32,
     /// What is in use of the driver's budget.
@@ -185,9 +178,7 @@ impl Queue {
             policies: Chain::new(wbt),
             counts_groups: false,
             moved: Vec::new(),
-            throttle: None,
-            released: VecDeque::new(),
-            releasing: Vec::new(),
+            gate: Gate::default(),
             device_busy: 0,
             budget_used: 0,
             byte_budget,
@@ -236,7 +227,7 @@ impl Queue {
             return false;
         }
         self.check_conservation();
-        !self.holds_bios()
+        !self.gate.holds_bios()
     }
 
     /// Tells how many tags are in use, and how many there are, over all hardware queues.
@@ -297,12 +288,7 @@ impl Queue {
             self.push_wakes(cx);
             return true;
         }
-        if self
-            .throttle
-            .as_ref()
-            .is_some_and(|t| t.timer_id() == timer)
-        {
-            self.release_held(cx);
+        if self.gate.timer(cx, timer) {
             return true;
         }
         let known = match &mut self.elv {

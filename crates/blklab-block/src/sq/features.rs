@@ -2,6 +2,8 @@
 //! What the single-queue block layer does differently by version: the one
 //! place where versions are compared.
 
+use crate::Counting;
+
 /// When the queue is not plugged for a new request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlugPolicy {
@@ -90,6 +92,11 @@ blklab_kernel::features! {
         pub io_submit_unplugs: bool = false,
         /// How ordered writes are made.
         pub ordered: Ordered = Ordered::Barrier,
+        /// A bio over a limit of I/Os waits until so many may have passed since its slice began
+        /// (as in 4.4), not until that ends (as in 4.19).
+        pub throttle_waits_by_number: bool = true,
+        /// A slice of a limit that is over begins anew even if bios are held in it (as in 4.4).
+        pub throttle_restarts_with_held: bool = true,
         /// What a double-buffered flush is.
         pub flush_command: FlushCommand = FlushCommand::Write,
         /// An empty barrier is drain and flush alone (2.6.29); before, its empty
@@ -234,7 +241,23 @@ blklab_kernel::features! {
         "4.11": "a task that waits for I/O leaves its plug to kblockd", "kernel/sched/core.c" => {
             io_schedule_defers: true,
         }
+        "4.19": "a bio over a limit of I/Os waits until its slice ends, and a slice with held bios goes on (between 4.5 and 4.19)",
+            "block/blk-throttle.c" => {
+            throttle_waits_by_number: false,
+            throttle_restarts_with_held: false,
+        }
     };
+}
+
+impl Features {
+    /// How limits of groups count.
+    pub fn throttle_counting(&self) -> Counting {
+        Counting {
+            waits_by_number: self.throttle_waits_by_number,
+            restarts_with_held: self.throttle_restarts_with_held,
+            ..Counting::default()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod limits;
 mod merge;
 mod plug;
 mod pool;
+mod release;
 mod submit;
 mod task_plug;
 
@@ -33,11 +34,11 @@ pub use self::features::{
 pub use self::limits::Limits;
 pub use blklab_types::Fetch;
 
-use crate::Cx;
 use crate::sq::barrier::BarrierSeq;
 use crate::sq::flush::FlushSeq;
 use crate::sq::pool::Pools;
 use crate::sq::task_plug::TaskPlug;
+use crate::{Cx, Gate};
 use blklab_engine::{TimerId, Timers};
 use blklab_types::{Dev, IdVec, TaskId};
 
@@ -54,6 +55,8 @@ pub struct Queue {
     flush: FlushSeq,
     plugs: IdVec<TaskId, TaskPlug>,
     tags: Vec<Option<driver::Tagged>>,
+    /// Limits of groups, and what waits for them.
+    gate: Gate,
 }
 
 impl Queue {
@@ -83,6 +86,7 @@ impl Queue {
             flush: FlushSeq::default(),
             plugs: IdVec::default(),
             tags: vec![None; tags],
+            gate: Gate::default(),
         }
     }
 
@@ -122,8 +126,11 @@ impl Queue {
         self.run_if_requested(cx);
     }
 
-    /// One of the scheduler's timers fired; false if it is not one of its.
+    /// One of the scheduler's timers fired, or that of the groups' limits; false if it is neither.
     pub fn elevator_timer(&mut self, cx: &mut Cx<'_>, timer: TimerId) -> bool {
+        if self.gate.timer(cx, timer) {
+            return true;
+        }
         let known = self.elv.timer(&mut self.core, cx, timer);
         self.run_if_requested(cx);
         known
@@ -139,7 +146,7 @@ impl Queue {
     /// # Panics
     /// If a request is gone that is still counted somewhere.
     pub fn is_idle(&self) -> bool {
-        let idle = self.core.rqs.nr_alive() == 0;
+        let idle = self.core.rqs.nr_alive() == 0 && !self.gate.holds_bios();
         if idle {
             self.check_conservation();
         }

@@ -44,6 +44,17 @@ impl Queue {
         if let Some((from_dev, sector)) = stacked {
             self.core.remap_event(cx, &pending.bio, from_dev, sector);
         }
+        if self.gate.has_limits() {
+            pending.bio.group = cx.tasks.group_of(&pending.bio);
+            if self.gate.is_held(cx, &pending.bio, false) {
+                return Submit::Done;
+            }
+        }
+        self.queue_bio(cx, pending)
+    }
+
+    /// Q of a bio that no limit of its group holds, and what follows.
+    pub(super) fn queue_bio(&mut self, cx: &mut Cx<'_>, pending: Pending) -> Submit {
         self.core
             .bio_event(cx, Action::Queue, Kind::Queue, &pending.bio);
         if self.core.feat.task_plug {

@@ -81,10 +81,7 @@ impl Cgroup {
 impl Cgroup {
     /// Refuses files that no model looks at.
     fn check_modelled(&self, kernel: KernelVersion) -> Result<(), Error> {
-        let from_5_0 = |file: &&str| {
-            file.starts_with("blkio.throttle.")
-                || matches!(*file, "blkio.bfq.weight" | "io.latency")
-        };
+        let from_5_0 = |file: &&str| matches!(*file, "blkio.bfq.weight" | "io.latency");
         let mut files = self.files().into_iter().map(|(file, _)| file);
         let unmodelled = self.unmodelled.first().map(|(file, _)| *file);
         let early = || files.find(|file| kernel.has_single_queue() && from_5_0(file));
@@ -99,7 +96,8 @@ impl Cgroup {
         };
         Err(Error::not_modelled(format!(
             "cgroup {name}: {file} is not modelled{when}; the target kernel has it, and modelled are \
-             the other files of io and blkio from 5.0 on, and blkio.weight under cfq before"
+             the other files of io and blkio from 5.0 on, blkio.throttle from 2.6.37 on, and blkio.weight \
+             under cfq before"
         ))
         .about(format!("cgroup.{name}.{file}")))
     }

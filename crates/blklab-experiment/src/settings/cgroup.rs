@@ -134,9 +134,7 @@ pub(crate) static FILES: &[Setting] = &[
     setting(Unit::Count, 0, (0, 0))
         .form(Form::Text)
         .since(MULTI_QUEUE)
-        .elsewhere(
-            "it is modelled from 5.0 on; the limits of earlier kernels, blkio.throttle, are not",
-        )
+        .elsewhere("it is modelled from 5.0 on; earlier kernels have limits in blkio.throttle")
         .manual("", "max")
         .at(
             Home::Cgroup,

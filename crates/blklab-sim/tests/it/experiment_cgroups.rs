@@ -129,9 +129,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ),
         (
             CFQ,
-            "blkio.throttle.read_bps_device = 1",
-            "e.toml: cgroup a: blkio.throttle.read_bps_device is not modelled before 5.0"
-                .to_owned(),
+            "blkio.bfq.weight = 50",
+            "e.toml: cgroup a: blkio.bfq.weight is not modelled before 5.0".to_owned(),
         ),
         (
             CFQ,
@@ -157,8 +156,8 @@ fn kernels_without_a_file_refuse_it() {
         (
             CFQ,
             "io.max = 'rbps=1'",
-            "io.max: kernel 4.19: it is modelled from 5.0 on; the limits of earlier kernels, \
-             blkio.throttle, are not",
+            "io.max: kernel 4.19: it is modelled from 5.0 on; earlier kernels have limits in \
+             blkio.throttle",
         ),
         (
             CFQ,

@@ -56,7 +56,7 @@ impl Slice {
         if !self.has_limits() {
             return 0;
         }
-        if self.is_over(now) && !queued {
+        if self.is_over(now) && (!queued || rules.counting.restarts_with_held) {
             *self = Slice::new(self.bytes_per_s, self.ios_per_s, now, rules);
         } else {
             self.extend(now.plus(rules.slice_ticks), rules);
@@ -151,13 +151,24 @@ impl Slice {
             return 0;
         };
         let elapsed = now.0 - self.start.0;
-        let rounded = (elapsed + 1).next_multiple_of(rules.slice_ticks);
+        let by_number = rules.counting.waits_by_number;
+        let since = if by_number {
+            elapsed.max(1)
+        } else {
+            elapsed + 1
+        };
+        let rounded = since.next_multiple_of(rules.slice_ticks);
         let allowed = allowed(Some(rate), rounded, rules) - self.ios_debt;
         if allowed > 0 && self.ios < allowed {
             return 0;
         }
+        if by_number {
+            let number = self.ios.saturating_add(1).unsigned_abs();
+            let ticks = number.saturating_mul(u64::from(rules.hz.0)) / rate + 1;
+            return ticks.saturating_sub(elapsed).max(1);
+        }
         let rest = rounded - elapsed;
-        if rules.waits_for_one_io {
+        if rules.counting.waits_for_one_io {
             rest.max(u64::from(rules.hz.0) / rate + 1)
         } else {
             rest

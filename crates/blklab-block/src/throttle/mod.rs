@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of control groups on bytes and I/Os per second (`io.max`;
-//! block/blk-throttle.c of 6.1 and 6.12).
+//! Limits of control groups on bytes and I/Os per second (`io.max`, and `blkio.throttle.*`
+//! of the first version; block/blk-throttle.c of 5.10, 6.1 and 6.12). The same on both paths
+//! of a queue.
 //!
 //! A bio passes its task's group and all groups above. The first that has no
 //! room holds it; a timer moves it up level by level, and from the top it is
@@ -15,14 +16,15 @@
 //! `CONFIG_BLK_DEV_THROTTLING_LOW`); separate lists of bios that wait for bytes
 //! and for I/Os (after 6.12).
 
+mod gate;
 mod held;
 mod slice;
 #[cfg(test)]
 mod tests;
 
+pub use self::gate::Gate;
 use self::held::{Held, HeldBios};
 use self::slice::{Cost, Slice};
-use super::Features;
 use crate::TaskTable;
 use blklab_engine::{TimerId, Timers};
 use blklab_types::{Bio, BioFlags, Hz, Jiffies, Op, SECTOR_BYTES};
@@ -32,18 +34,29 @@ use std::collections::BTreeSet;
 /// (`THROTL_GRP_QUANTUM`).
 const QUANTUM: [u32; 2] = [6, 2];
 
-/// How a kernel version counts.
+/// How a kernel version counts; by default as 5.10 does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counting {
+    /// The remainder of a split bio counts as another I/O.
+    pub splits: bool,
+    /// A bio over the limit of I/Os waits at least as long as one takes at that rate.
+    pub waits_for_one_io: bool,
+    /// Metadata is not held back; what follows waits longer instead.
+    pub lends_to_meta: bool,
+    /// A bio over the limit of I/Os waits until so many may have passed since the slice began,
+    /// not until it ends.
+    pub waits_by_number: bool,
+    /// A slice that is over begins anew even if bios are held in it.
+    pub restarts_with_held: bool,
+}
+
+/// The same with the length of time.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     hz: Hz,
     /// Length of a slice: a tenth of a second (`throtl_slice`).
     slice_ticks: u64,
-    /// [`Features::throttle_counts_splits`].
-    counts_splits: bool,
-    /// [`Features::throttle_waits_for_one_io`].
-    waits_for_one_io: bool,
-    /// [`Features::throttle_lends_to_meta`].
-    lends_to_meta: bool,
+    counting: Counting,
 }
 
 /// What becomes of a bio.
@@ -118,7 +131,7 @@ impl Throttle {
     /// The limits of a run's groups; none if no group has any.
     pub fn new(
         tasks: &TaskTable,
-        feat: &Features,
+        counting: Counting,
         hz: Hz,
         timers: &mut Timers,
     ) -> Option<Throttle> {
@@ -128,9 +141,7 @@ impl Throttle {
         let rules = Rules {
             hz,
             slice_ticks: u64::from(hz.0 / 10).max(1),
-            counts_splits: feat.throttle_counts_splits,
-            waits_for_one_io: feat.throttle_waits_for_one_io,
-            lends_to_meta: feat.throttle_lends_to_meta,
+            counting,
         };
         let mut throttle = Throttle {
             rules,
@@ -186,7 +197,7 @@ impl Throttle {
         let dir = bio.op.data_dir();
         let first = &self.groups[usize::from(group)];
         let counts = first.limits_ios[dir] || (first.limits_bytes[dir] && !is_remainder);
-        if !counts || (is_remainder && !self.rules.counts_splits) {
+        if !counts || (is_remainder && !self.rules.counting.splits) {
             return Throttled::Pass;
         }
         let cost = Cost {
@@ -200,7 +211,7 @@ impl Throttle {
             if group.held[dir].is_empty() && slice.wait(now, cost, false, &self.rules) == 0 {
                 slice.charge(cost);
                 slice.trim(now, &self.rules);
-            } else if self.rules.lends_to_meta && bio.flags.has(BioFlags::META) {
+            } else if self.rules.counting.lends_to_meta && bio.flags.has(BioFlags::META) {
                 slice.charge_debt(cost);
             } else {
                 break;

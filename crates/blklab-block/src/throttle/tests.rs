@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use super::*;
+use crate::mq::Features;
 use crate::{IoGroup, IoMax};
 use blklab_engine::{Agenda, DeviceId, Due, Stream};
 use blklab_kernel::KernelVersion;
@@ -39,8 +40,9 @@ fn mark_of(bio: &Bio) -> u64 {
 impl Rig {
     fn new_on(major: u32, minor: u32, groups: &[(u16, IoMax)]) -> Rig {
         let feat = Features::of(KernelVersion::new(major as _, minor as _));
+        let counting = feat.throttle_counting();
         let mut agenda = Agenda::new(Hz(1000));
-        let throttle = Throttle::new(&table(groups), &feat, Hz(1000), &mut agenda.timers);
+        let throttle = Throttle::new(&table(groups), counting, Hz(1000), &mut agenda.timers);
         Rig {
             agenda,
             throttle: throttle.expect("some limit"),
@@ -283,12 +285,36 @@ fn metadata_passes_and_is_paid_back() {
     assert_eq!(rig.bursts(), [(200, 2)]);
 }
 
+/// As up to 4.4: the eleventh I/O waits until eleven may have passed, and one tick more.
+#[test]
+fn early_kernels_wait_for_the_number_of_ios() {
+    let counting = Counting {
+        waits_by_number: true,
+        restarts_with_held: true,
+        ..Counting::default()
+    };
+    let max = IoMax {
+        read_ios_per_s: Some(100),
+        ..IoMax::default()
+    };
+    let mut agenda = Agenda::new(Hz(1000));
+    let throttle = Throttle::new(&table(&[(0, max)]), counting, Hz(1000), &mut agenda.timers);
+    let mut rig = Rig {
+        agenda,
+        throttle: throttle.expect("some limit"),
+        released: Vec::new(),
+    };
+    assert_eq!(rig.submit_all(1, &io(Op::Read, 4), 40, 1), 10);
+    rig.until(1000);
+    assert_eq!(rig.bursts(), [(111, 10), (211, 10), (311, 10)]);
+}
+
 #[test]
 fn without_limits_there_is_nothing_to_do() {
-    let feat = Features::of(KernelVersion::new(6, 12));
     let mut agenda = Agenda::new(Hz(1000));
     let tasks = table(&[(0, IoMax::default())]);
-    assert!(Throttle::new(&tasks, &feat, Hz(1000), &mut agenda.timers).is_none());
+    let throttle = Throttle::new(&tasks, Counting::default(), Hz(1000), &mut agenda.timers);
+    assert!(throttle.is_none());
 }
 
 /// Any load on any tree: order within a source and direction, nothing lost, and
