@@ -30,11 +30,20 @@ const CGROUP: [&str; 5] = [
     "io.prio.class",
 ];
 
-/// Those of them that limit: who is in such a group is written down.
+/// Those of them that limit: who is in such a group is written down, and, where io.cost shares
+/// the disk out, who is in one that has a weight.
 const LIMITS: [&str; 2] = ["io.max", "io.latency"];
 
-/// Whether io.cost controls a device, and how: a file of the root group.
-const IO_COST: &str = "io.cost.qos";
+/// Whether io.cost controls a device, and how: files of the root group.
+const IO_COST: [&str; 2] = ["io.cost.qos", "io.cost.model"];
+
+/// Limits of the first version's groups.
+const THROTTLE: [&str; 4] = [
+    "blkio.throttle.read_bps_device",
+    "blkio.throttle.write_bps_device",
+    "blkio.throttle.read_iops_device",
+    "blkio.throttle.write_iops_device",
+];
 
 /// The lines about `disk` and the machine.
 pub fn context_of(roots: &Roots, disk: &Disk) -> String {
@@ -72,24 +81,38 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
     if let Some(mount) = mount_of(roots, disk) {
         say("mount".into(), &mount);
     }
-    if let Some(root) = cgroup_root(roots) {
+    let root = cgroup_root(roots);
+    let mut is_shared_out = false;
+    if let Some(root) = &root {
         // Of io.cost, only the root says whether it is on.
-        let value = fs::read_to_string(root.join(IO_COST));
-        say(IO_COST.into(), &of_disk(&value.unwrap_or_default(), disk));
-    }
-    for (group, folder) in cgroups(roots) {
-        let mut is_limited = false;
-        for file in CGROUP {
-            if let Ok(value) = fs::read_to_string(folder.join(file)) {
-                // One line for each device: those of this one.
-                let of_disk = of_disk(&value, disk);
-                is_limited |= LIMITS.contains(&file) && !of_disk.is_empty();
-                say(format!("cgroup.{group}.{file}"), &of_disk);
-            }
+        for file in IO_COST {
+            let value = fs::read_to_string(root.join(file)).unwrap_or_default();
+            let value = of_disk(&value, disk);
+            is_shared_out |= value.split_whitespace().any(|word| word == "enable=1");
+            say(file.into(), &value);
         }
-        if is_limited && let Ok(pids) = fs::read_to_string(folder.join("cgroup.procs")) {
-            let pids: Vec<&str> = pids.split_whitespace().collect();
-            say(format!("cgroup.{group}.processes"), &pids.join(" "));
+    }
+    let limits = |file: &str, value: &str| {
+        let weighs = is_shared_out && file == "io.weight";
+        !value.is_empty() && (weighs || LIMITS.contains(&file) || THROTTLE.contains(&file))
+    };
+    let of_version_1 = Some(roots.sys.join("fs/cgroup/blkio")).filter(|root| root.is_dir());
+    let hierarchies = [(root, CGROUP.as_slice()), (of_version_1, &THROTTLE)];
+    for (root, files) in hierarchies {
+        for (group, folder) in root.iter().flat_map(|root| cgroups(root)) {
+            let mut is_limited = false;
+            for file in files {
+                if let Ok(value) = fs::read_to_string(folder.join(file)) {
+                    // One line for each device: those of this one.
+                    let of_disk = of_disk(&value, disk);
+                    is_limited |= limits(file, &of_disk);
+                    say(format!("cgroup.{group}.{file}"), &of_disk);
+                }
+            }
+            if is_limited && let Ok(pids) = fs::read_to_string(folder.join("cgroup.procs")) {
+                let pids: Vec<&str> = pids.split_whitespace().collect();
+                say(format!("cgroup.{group}.processes"), &pids.join(" "));
+            }
         }
     }
     let mut text = String::new();
@@ -161,13 +184,10 @@ fn cgroup_root(roots: &Roots) -> Option<PathBuf> {
         .find(|place| place.join("cgroup.controllers").is_file())
 }
 
-/// Control groups below the root, by name, with their folders.
-fn cgroups(roots: &Roots) -> Vec<(String, PathBuf)> {
-    let Some(root) = cgroup_root(roots) else {
-        return Vec::new();
-    };
+/// Control groups below a root, by name, with their folders.
+fn cgroups(root: &Path) -> Vec<(String, PathBuf)> {
     let mut groups = Vec::new();
-    let mut folders = vec![root.clone()];
+    let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else {
             continue;
@@ -175,7 +195,7 @@ fn cgroups(roots: &Roots) -> Vec<(String, PathBuf)> {
         for entry in entries.filter_map(Result::ok) {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && groups.len() < GROUPS_MAX {
                 let path = entry.path();
-                if let Some(name) = path.strip_prefix(&root).ok().and_then(Path::to_str) {
+                if let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) {
                     // A name with = in it could not be told from its value.
                     if !name.contains(['=', '\n']) {
                         groups.push((name.to_owned(), path.clone()));

@@ -240,11 +240,20 @@ fn set_to(key: &str, value: &str, k: &Known<'_>) -> Result<Vec<Change>, String> 
     if key.starts_with("vm.") && !k.is_rerun {
         return Err(WRITE_BACK_GIVEN.to_owned());
     }
-    if key.starts_with("io.cost.") || key.ends_with(".io.latency") {
-        return Err("the model has no io.cost and no io.latency".to_owned());
+    let is_of_root = key.starts_with("io.cost.");
+    let shares_out = [".io.latency", ".io.weight"]
+        .iter()
+        .any(|file| key.ends_with(file));
+    if (is_of_root || shares_out) && !k.is_rerun {
+        return Err("a recorded trace runs again without io.cost and io.latency".to_owned());
     }
     let change = Change::Set {
-        key: key.to_owned(),
+        // In an experiment they are files of the root group.
+        key: if is_of_root {
+            format!("cgroup./.{key}")
+        } else {
+            key.to_owned()
+        },
         value: value.to_owned(),
     };
     // A scheduler holds no more than there are requests.

@@ -279,12 +279,6 @@ impl Context {
         found.map(|(group, _)| group)
     }
 
-    /// Whether a group, or one that it is in, has such a file.
-    pub fn governs(&self, file: &str, group: &str) -> bool {
-        self.of_groups(file)
-            .any(|(limited, _)| is_in(group, limited))
-    }
-
     /// Latencies that groups are guaranteed (`io.latency`): the group and what it says.
     pub fn io_latency(&self) -> impl Iterator<Item = (&str, &str)> {
         let has_target = |(_, said): &(&str, &str)| {
@@ -298,8 +292,24 @@ impl Context {
 
     /// Whether io.cost shares the device out (`io.cost.qos` of the root group).
     pub fn has_io_cost(&self) -> bool {
-        let said = self.text("io.cost.qos").unwrap_or_default();
+        let said = self.io_cost_qos().unwrap_or_default();
         said.split_whitespace().any(|word| word == "enable=1")
+    }
+
+    /// What io.cost aims at, if the context says it.
+    pub fn io_cost_qos(&self) -> Option<&str> {
+        self.text("io.cost.qos")
+    }
+
+    /// What io.cost takes I/O to cost, if the context says it.
+    pub fn io_cost_model(&self) -> Option<&str> {
+        self.text("io.cost.model")
+    }
+
+    /// Whether anything is known of control groups.
+    pub fn has_groups(&self) -> bool {
+        let is_of_groups = |key: &str| key.starts_with("cgroup.") || key.starts_with("io.cost.");
+        self.facts().any(|(key, _)| is_of_groups(key))
     }
 
     /// What a file of control groups says, of those where it says something.
@@ -378,8 +388,6 @@ mod tests {
         assert_eq!(c.group_of(99, Some("rsync")), Some("tenant/slow"));
         assert_eq!(c.group_of(14, Some("fio")), Some("/"));
         assert_eq!(c.group_of(1, Some("init")), None);
-        assert!(c.governs("io.max", "tenant/slow") && c.governs("io.max", "tenant"));
-        assert!(!c.governs("io.max", "ten") && !c.governs("io.max", "/"));
     }
 
     #[test]

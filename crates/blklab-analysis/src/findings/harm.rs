@@ -92,7 +92,8 @@ impl Harm {
         self.keep(|_, (n, _)| n as f64 >= part * all);
     }
 
-    fn keep(&mut self, stays: impl Fn(Pid, (u64, u64)) -> bool) {
+    /// Leaves out those who do not stay, by their number of instances and their delay in ns.
+    pub fn keep(&mut self, stays: impl Fn(Pid, (u64, u64)) -> bool) {
         self.victims.retain(|pid, sums| stays(*pid, *sums));
         self.count = self.victims.values().map(|(n, _)| n).sum();
         self.total_ns = total(self.victims.values().map(|(_, ns)| *ns));

@@ -583,6 +583,10 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
     add("cgroup-latency", groups, 2, &|l| {
         l.0 = writes_wait_for_a_request(30_000).0;
     });
+    let shares = "queue/nr_requests=256\nio.cost.qos=8:0 enable=1";
+    add("cgroup-share", shares, 2, &|l| {
+        l.0 = writes_wait_for_a_request(30_000).0;
+    });
     add("read-modify-write", "", 5, &|l| {
         for k in 0..8_u64 {
             let (t, at) = (k * 40_000, (k * 8000, 8));
@@ -753,9 +757,13 @@ fn writes_that_wait_while_requests_are_free_wait_for_wbt() {
     let cause = |context: &str| {
         let report = writes_wait_for_a_request(30_000).report(context);
         let found = |kind| report.findings.iter().find(|f| f.kind == kind);
-        let f = ["wbt-likely", "cgroup-latency", "no-request-free"]
-            .into_iter()
-            .find_map(found);
+        let all = [
+            "wbt-likely",
+            "cgroup-share",
+            "cgroup-latency",
+            "no-request-free",
+        ];
+        let f = all.into_iter().find_map(found);
         let f = f.expect("it is found");
         assert_eq!(f.victims[0].pid, 2);
         (f.cause.clone(), f.remedies[0].to_string())

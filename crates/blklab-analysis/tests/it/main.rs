@@ -7,6 +7,7 @@ mod beside;
 mod btt;
 mod excerpts;
 mod findings;
+mod groups;
 mod kinds;
 mod legacy;
 mod limits;

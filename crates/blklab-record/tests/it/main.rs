@@ -278,3 +278,34 @@ fn a_recorder_that_is_dropped() {
     assert!(!path.exists());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
+
+/// Who is in a group counts where io.cost shares the disk out by its weight, and for limits of
+/// the first version.
+#[test]
+fn the_context_says_who_shares_the_disk() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let roots = machine(dir.path());
+    let root = dir.path().join("sys/fs/cgroup");
+    let write = |path: &str, text: &str| write(&root, path, text);
+    write(
+        "io.cost.qos",
+        "8:0 enable=1 ctrl=user min=95.00 max=95.00\n",
+    );
+    write("io.cost.model", "8:0 ctrl=user model=linear rbps=1\n");
+    write("web/io.weight", "default 300\n");
+    write("web/cgroup.procs", "7\n");
+    write("blkio/old/blkio.throttle.read_iops_device", "8:0 100\n");
+    write("blkio/old/cgroup.procs", "9\n");
+    let disk = find_disk(&roots, "sda").expect("a disk");
+    let said = context_of(&roots, &disk);
+    for line in [
+        "io.cost.qos=8:0 enable=1 ctrl=user min=95.00 max=95.00",
+        "io.cost.model=8:0 ctrl=user model=linear rbps=1",
+        "cgroup.web.io.weight=default 300",
+        "cgroup.web.processes=7",
+        "cgroup.old.blkio.throttle.read_iops_device=8:0 100",
+        "cgroup.old.processes=9",
+    ] {
+        assert!(said.lines().any(|l| l == line), "{line} of\n{said}");
+    }
+}

@@ -19,6 +19,7 @@ pub mod dirty_limit;
 pub mod discards;
 pub mod false_latency;
 pub mod flush;
+pub mod groups;
 mod held;
 pub mod idle;
 pub mod journal_chain;
@@ -79,7 +80,8 @@ pub static ALL: &[Kind] = &[
     dirty_limit::KIND,
     wbt::KIND,
     async_depth::KIND,
-    no_request_free::SHARED_OUT,
+    groups::share::KIND,
+    groups::latency::KIND,
     no_request_free::WBT,
     no_request_free::KIND,
     submit_blocked::KIND,

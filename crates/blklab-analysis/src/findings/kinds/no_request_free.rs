@@ -3,7 +3,7 @@
 //! bios through before they get one (`rq_qos_throttle`, block/blk-rq-qos.h): write-back
 //! throttling, and the control groups' io.latency and io.cost.
 
-use crate::findings::context::is_in;
+use super::groups::{InUse, Members, Policy};
 use crate::findings::disk::Request;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside};
@@ -13,7 +13,7 @@ use crate::findings::waits::Ahead;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Weight, Whole, counted, time_text,
 };
-use blklab_types::Dev;
+use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
@@ -50,47 +50,11 @@ pub const WBT: Kind = Kind {
     detector: || Box::new(NoRequestFree::new(For::Wbt)),
 };
 
-/// The row of [`super::ALL`].
-pub const SHARED_OUT: Kind = Kind {
-    name: "cgroup-latency",
-    what: "io.latency or io.cost of control groups hold bios back though requests are free",
-    rule: Rule {
-        condition: "as no-request-free, and the context has an io.latency with a target, or an \
-                    io.cost.qos that is enabled",
-        threshold: "as no-request-free; fewer than half of nr_requests are in use meanwhile",
-        exception: "it is wbt",
-    },
-    explains: &["no-request-free", "submit-blocked"],
-    remedies: &[NO_TARGET, NO_COST, LARGER_WEIGHT],
-    rests_on_absence: false,
-    detector: || Box::new(NoRequestFree::new(For::Group)),
-};
-
 const NO_THROTTLING: Remedy = Remedy::set(
     "no-write-back-throttling",
     "queue/wbt_lat_usec",
     "0",
     "no write-back throttling; reads wait behind writes then",
-);
-
-const NO_TARGET: Remedy = Remedy::set(
-    "no-latency-target",
-    "cgroup.{}.io.latency",
-    "target=0",
-    "{} has no latency guaranteed then: others may delay it",
-);
-
-const NO_COST: Remedy = Remedy::set(
-    "no-cost-control",
-    "io.cost.qos",
-    "enable=0",
-    "groups have no shares of the device by weight then",
-);
-
-const LARGER_WEIGHT: Remedy = Remedy::outside(
-    "larger-weight",
-    Outside::Groups,
-    "a larger io.weight of its group",
 );
 
 const LOOK_AT_GROUP: Remedy = Remedy::outside(
@@ -112,8 +76,6 @@ enum For {
     Request,
     /// Write-back throttling.
     Wbt,
-    /// Control groups that have a latency guaranteed, or a share.
-    Group,
 }
 
 impl For {
@@ -121,11 +83,8 @@ impl For {
         let nr = context.queue("nr_requests");
         let are_free = nr.is_some_and(|nr| ahead.all + 1 < nr / 2);
         let wbt = context.queue("wbt_lat_usec").is_some_and(|us| us > 0);
-        let groups = context.has_io_cost() || context.io_latency().next().is_some();
         if are_free && wbt && r.is_write() {
             For::Wbt
-        } else if are_free && groups {
-            For::Group
         } else {
             For::Request
         }
@@ -135,6 +94,7 @@ impl For {
 #[derive(Debug)]
 struct NoRequestFree {
     what: For,
+    members: Members,
     /// Those that others leave nothing, and those that have most themselves.
     disks: [BTreeMap<Dev, Sum>; 2],
 }
@@ -143,6 +103,7 @@ impl NoRequestFree {
     fn new(what: For) -> NoRequestFree {
         NoRequestFree {
             what,
+            members: Members::default(),
             disks: Default::default(),
         }
     }
@@ -153,25 +114,48 @@ struct Sum {
     harm: Harm,
     held: u64,
     reads: u64,
+    /// Waited while fewer were in use than at other times, and the context does not say how many
+    /// there are.
+    nr_free: u64,
 }
 
 impl Detector for NoRequestFree {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        self.members.named(pid, comm);
+    }
+
     fn section(&mut self, section: &Section, context: &Context) {
         for disk in &section.disks {
+            if disk.long_waits_for().all(|(_, w)| w.get.is_none()) {
+                continue;
+            }
+            let in_use = InUse::new(disk);
             for (r, w) in disk.long_waits_for() {
                 let Some(ahead) = w.get.as_deref() else {
                     continue;
                 };
-                if For::whom(r, ahead, context) != self.what {
+                let whom = For::whom(r, ahead, context);
+                if whom != self.what {
                     continue;
                 }
-                let is_own = self.what == For::Request && is_most(ahead.own, ahead.all);
+                let are_free = in_use.are_free(r, context);
+                // That is told by the kinds of control groups.
+                let group = self.members.group_of(r.pid, context);
+                let is_held = Policy::of_group(group, context).next().is_some();
+                if whom == For::Request && is_held && are_free {
+                    continue;
+                }
+                // Where it is not known how many there are.
+                let were_free = are_free && context.queue("nr_requests").is_none();
+                let is_own =
+                    self.what == For::Request && !were_free && is_most(ahead.own, ahead.all);
                 let sum = self.disks[usize::from(is_own)].entry(disk.dev).or_default();
                 sum.harm
                     .add(r.pid, w.get_ns, || section.instance(r, Some(w.get_ns)));
                 for (pid, n) in ahead.others() {
                     sum.harm.blame(pid, n);
                 }
+                sum.nr_free += u64::from(were_free);
                 sum.held += ahead.all;
                 sum.reads += u64::from(r.is_read());
             }
@@ -183,7 +167,6 @@ impl Detector for NoRequestFree {
         match self.what {
             For::Request => {}
             For::Wbt => return of_disks(others, |sum, dev| sum.wbt(dev, whole)),
-            For::Group => return of_disks(others, |sum, dev| sum.shared_out(dev, whole)),
         }
         let mut all = of_disks(others, |sum, dev| sum.finding(dev, whole));
         all.extend(of_disks(own, |sum, dev| {
@@ -227,43 +210,9 @@ impl Sum {
         Some(f)
     }
 
-    fn shared_out(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
-        let mut f = self.waits(&SHARED_OUT, dev, whole, "for its control group's turn")?;
-        let context = whole.context;
-        let groups = f.victims.iter();
-        let groups = groups.map(|v| context.group_of(v.pid, v.comm.as_deref()));
-        let groups: Option<Vec<&str>> = groups.collect();
-        // A group does not wait because of its own target.
-        let is_anothers = |(group, _): &(&str, &str)| {
-            let own = groups.as_deref().unwrap_or_default();
-            own.is_empty() || own.iter().any(|own| !is_in(own, group))
-        };
-        let targets: Vec<(&str, &str)> = context.io_latency().filter(is_anothers).collect();
-        f.confidence = Confidence::Likely;
-        let mut how = Vec::new();
-        for (group, said) in &targets {
-            how.push(format!("io.latency of {group} ({said})"));
-            f.remedies.push(NO_TARGET.filled_with(group));
-        }
-        if context.has_io_cost() {
-            how.push("io.cost".to_owned());
-            f.remedies.push(NO_COST);
-            f.remedies.push(LARGER_WEIGHT);
-        }
-        f.cause = Some(how.join(", "));
-        f.how =
-            "Requests are free: io.latency gives groups with a looser target, or none, fewer of \
-                 them while another misses its own, and io.cost lets each group have its share of \
-                 what the device can do."
-                .to_owned();
-        if groups.is_none() {
-            f.missing.push("which group the process is in".to_owned());
-        }
-        Some(f)
-    }
-
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
-        let nothing_held = self.held < self.harm.count();
+        let count = self.harm.count();
+        let nothing_held = self.held < count || is_most(self.nr_free, count);
         if nothing_held && self.reads == 0 && whole.context.queue("wbt_lat_usec").is_none() {
             let mut f = self.wbt(dev, whole)?;
             f.doubt(
@@ -279,10 +228,15 @@ impl Sum {
             None => String::new(),
         };
         if nothing_held {
-            f.how =
-                "Hardly any are in use: something holds bios back before they get one, such as \
-                     a limit, latency target or share of control groups."
-                    .to_owned();
+            let few = if self.held < count {
+                "Hardly any are in use"
+            } else {
+                "Fewer are in use then than at other times"
+            };
+            f.how = format!(
+                "{few}: something holds bios back before they get one, such as a limit, latency \
+                 target or share of control groups."
+            );
             f.doubt(
                 Confidence::Possible,
                 "io.max, io.latency and io.cost of its control group, wbt_lat_usec",

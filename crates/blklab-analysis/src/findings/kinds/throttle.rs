@@ -7,6 +7,8 @@
 //! life of the bio: what the trace shows is that bios of the group are queued by a
 //! kworker, after a pause, at the beginning of a burst.
 
+use super::groups::Members;
+use super::groups::limits::{self, AtLimit, Limit};
 use crate::findings::context::is_in;
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Act;
@@ -28,13 +30,22 @@ pub const KIND: Kind = Kind {
         condition: "blk-throttle says in a message that it holds a bio ('throtl ... bio.'), and \
                     after a while without a bio of the process it held one of, a worker submits \
                     it, or one of its length and direction where no message says when it is let \
-                    go; or the context has an io.max and a process's bios come in bursts that a \
-                    kworker begins, or submits whole (reads and sync writes)",
-        threshold: "1 ms or more without a bio; 3 bursts or more, 20 ms to 1 s apart",
+                    go; or the context has an io.max or blkio.throttle and a process's bios come in \
+                    bursts that a kworker begins, or submits whole (reads and sync writes), or its \
+                    group has just as many as that limit allows, of which a kworker submits most",
+        threshold: "1 ms or more without a bio; 3 bursts or more, 20 ms to 1 s apart; 90 to 105 % \
+                    of the limit, for 1 s and 20 bios or more",
         exception: "",
     },
     explains: &["held-back"],
-    remedies: &[LOOSER_LIMIT, NO_LIMIT],
+    remedies: &[
+        LOOSER_LIMIT,
+        NO_LIMIT,
+        NO_READ_BPS,
+        NO_WRITE_BPS,
+        NO_READ_IOPS,
+        NO_WRITE_IOPS,
+    ],
     rests_on_absence: false,
     detector: || Box::new(Throttle::default()),
 };
@@ -49,6 +60,42 @@ const NO_LIMIT: Remedy = Remedy::set(
     "no-limit",
     "cgroup.{}.io.max",
     "max",
+    "raise or remove the limit of {}",
+);
+
+/// Those of the first version, by their files.
+static OF_VERSION_1: [(&str, Remedy); 4] = [
+    ("blkio.throttle.read_bps_device", NO_READ_BPS),
+    ("blkio.throttle.write_bps_device", NO_WRITE_BPS),
+    ("blkio.throttle.read_iops_device", NO_READ_IOPS),
+    ("blkio.throttle.write_iops_device", NO_WRITE_IOPS),
+];
+
+const NO_READ_BPS: Remedy = Remedy::set(
+    "no-read-bps",
+    "cgroup.{}.blkio.throttle.read_bps_device",
+    "0",
+    "raise or remove the limit of {}",
+);
+
+const NO_WRITE_BPS: Remedy = Remedy::set(
+    "no-write-bps",
+    "cgroup.{}.blkio.throttle.write_bps_device",
+    "0",
+    "raise or remove the limit of {}",
+);
+
+const NO_READ_IOPS: Remedy = Remedy::set(
+    "no-read-iops",
+    "cgroup.{}.blkio.throttle.read_iops_device",
+    "0",
+    "raise or remove the limit of {}",
+);
+
+const NO_WRITE_IOPS: Remedy = Remedy::set(
+    "no-write-iops",
+    "cgroup.{}.blkio.throttle.write_iops_device",
+    "0",
     "raise or remove the limit of {}",
 );
 
@@ -80,6 +127,8 @@ struct Throttle {
     messages: BTreeMap<Dev, u64>,
     kworkers: Tasks,
     comms: BTreeMap<Pid, String>,
+    members: Members,
+    at_limit: AtLimit,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -171,16 +220,20 @@ impl Detector for Throttle {
     fn process(&mut self, pid: Pid, comm: &str) {
         self.kworkers.named(pid, is_worker(comm));
         self.comms.insert(pid, comm.to_owned());
+        self.members.named(pid, comm);
     }
 
     fn section(&mut self, section: &Section, context: &Context) {
         let groups = self.groups_in(section, context);
-        let is_free = |(_, group): &(&Pid, &&str)| !context.governs("io.max", group);
+        let is_free = |(_, group): &(&Pid, &&str)| !limits::governs(group, context);
         let free: BTreeSet<Pid> = groups.iter().filter(is_free).map(|(pid, _)| *pid).collect();
         for disk in &section.disks {
             self.by_messages(section, disk.dev, &groups);
-            if !self.messages.contains_key(&disk.dev) && context.io_max().next().is_some() {
+            if !self.messages.contains_key(&disk.dev) && limits::files(context).next().is_some() {
                 self.by_bursts(section, disk.dev, &free);
+                let is_worker = |pid| self.kworkers.has(pid);
+                let (members, at_limit) = (&mut self.members, &mut self.at_limit);
+                at_limit.section(section, disk.dev, members, is_worker, context);
             }
         }
         self.held.clear();
@@ -188,7 +241,16 @@ impl Detector for Throttle {
     }
 
     fn finish(&mut self, whole: &Whole<'_>) -> Vec<Finding> {
-        of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole))
+        let devs: Vec<Dev> = whole.sums.disks.keys().copied().collect();
+        let mut all = of_disks(&mut self.disks, |sum, dev| sum.finding(dev, whole));
+        for dev in devs {
+            if all.iter().any(|f| f.dev == dev) {
+                continue;
+            }
+            let found = self.at_limit.found(dev, whole.context);
+            all.extend(found.map(|(limit, harm)| at_limit(&limit, &harm, dev, whole)));
+        }
+        all
     }
 }
 
@@ -396,30 +458,19 @@ impl Sum {
                  are quick."
             .to_owned();
         let limits = limits_of(&f.victims, whole.context);
-        match limits.as_slice() {
-            [] => {
-                let own = "its control group's own limit";
-                if self.limits.is_empty() {
-                    f.cause = Some(own.to_owned());
-                    f.missing
-                        .push("the group and its io.max (or blkio.throttle)".to_owned());
-                } else {
-                    let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
-                    f.cause = Some(format!("{own} ({})", limits.join("; ")));
-                }
-                f.remedies.push(LOOSER_LIMIT);
+        if limits.is_empty() {
+            let own = "its control group's own limit";
+            if self.limits.is_empty() {
+                f.cause = Some(own.to_owned());
+                f.missing
+                    .push("the group and its io.max (or blkio.throttle)".to_owned());
+            } else {
+                let limits: Vec<&str> = self.limits.iter().map(String::as_str).collect();
+                f.cause = Some(format!("{own} ({})", limits.join("; ")));
             }
-            limits => {
-                let shown = |(group, limit): &(&str, &str)| format!("io.max of {group}: {limit}");
-                let shown: Vec<String> = limits.iter().map(shown).collect();
-                f.cause = Some(format!(
-                    "its control group's own limit ({})",
-                    shown.join("; ")
-                ));
-                for (group, _) in limits {
-                    f.remedies.push(NO_LIMIT.filled_with(group));
-                }
-            }
+            f.remedies.push(LOOSER_LIMIT);
+        } else {
+            name_limits(&mut f, &limits);
         }
         if !self.by_message {
             f.doubt(Confidence::Likely, "blk-throttle's messages");
@@ -428,9 +479,29 @@ impl Sum {
     }
 }
 
+/// A group, its file with a limit, and what that says.
+type Said<'a> = (&'a str, &'static str, &'a str);
+
+/// Names limits as the cause, and how to be rid of each.
+fn name_limits(f: &mut Finding, limits: &[Said<'_>]) {
+    let shown: Vec<String> = limits
+        .iter()
+        .map(|(group, file, said)| format!("{file} of {group}: {said}"))
+        .collect();
+    f.cause = Some(format!(
+        "its control group's own limit ({})",
+        shown.join("; ")
+    ));
+    for (group, file, _) in limits {
+        let of_version_1 = OF_VERSION_1.iter().find(|(own, _)| own == file);
+        let remedy = of_version_1.map_or(NO_LIMIT, |(_, remedy)| remedy.clone());
+        f.remedies.push(remedy.filled_with(group));
+    }
+}
+
 /// The limits that can be those of some processes: of all groups, where it is not known in
 /// which they are.
-fn limits_of<'a>(victims: &[Party], context: &'a Context) -> Vec<(&'a str, &'a str)> {
+fn limits_of<'a>(victims: &[Party], context: &'a Context) -> Vec<Said<'a>> {
     let groups = victims
         .iter()
         .map(|v| context.group_of(v.pid, v.comm.as_deref()));
@@ -439,5 +510,30 @@ fn limits_of<'a>(victims: &[Party], context: &'a Context) -> Vec<(&'a str, &'a s
         let Some(groups) = &groups else { return true };
         groups.iter().any(|group| is_in(group, limited))
     };
-    context.io_max().filter(|(group, _)| holds(group)).collect()
+    let all = limits::files(context);
+    all.filter(|(group, ..)| holds(group)).collect()
+}
+
+/// A group goes just as fast as its limit allows.
+fn at_limit(limit: &Limit<'_>, harm: &Harm, dev: Dev, whole: &Whole<'_>) -> Finding {
+    let mut f = Finding::new(KIND.name, dev, "");
+    harm.fill(&mut f, whole);
+    f.of = "pauses without a bio of the group";
+    f.what = format!(
+        "The limit of {} holds I/O of {} back: the group goes as fast as it allows, and a worker \
+         submits its bios.",
+        limit.group,
+        f.victim_names()
+    );
+    f.how = "blk-throttle holds a bio until the group has budget again; a worker submits it. The \
+             wait lies before Q: from Q to C the bios are quick. What is told is how long the \
+             group had nothing under way."
+        .to_owned();
+    let all = limits::files(whole.context);
+    let own: Vec<Said<'_>> = all
+        .filter(|(group, file, _)| (*group, *file) == (limit.group, limit.file))
+        .collect();
+    name_limits(&mut f, &own);
+    f.doubt(Confidence::Likely, "blk-throttle's messages");
+    f
 }

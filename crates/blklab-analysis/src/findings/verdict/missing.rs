@@ -11,6 +11,10 @@ use blklab_trace::Action;
 use blklab_types::Dev;
 use serde::Serialize;
 
+/// So much of all waiting, or of the trace's time, in per cent, is worth a look at who has no
+/// request.
+const FOR_A_REQUEST_PERCENT: u64 = 10;
+
 /// Names of SCSI disks: so many minors each.
 const SD_MAJOR: u16 = 8;
 const SD_MINORS: u16 = 16;
@@ -29,6 +33,8 @@ pub enum Part {
     PageCache,
     /// Whose requests they are.
     Owners,
+    /// Which control groups processes are in, and what these are allowed.
+    Groups,
     /// What else there is: the trace is short.
     Rest,
     /// What the journal does: commits, and who waits for them or for room.
@@ -80,6 +86,17 @@ pub(super) fn missing(whole: &Whole<'_>) -> Vec<NotShown> {
                 Part::Owners,
                 "whose requests they are",
                 "D and C name who handed them to the device".to_owned(),
+            );
+        }
+        if waits_for_groups(sum, whole) {
+            let part = percent(sum.waited.get_ns, sum.waited.waited_ns);
+            say(
+                Part::Groups,
+                "control groups: who is in which, and their io.cost, io.latency and io.weight",
+                format!(
+                    "{part} % of all waiting is for a request (Q-G), where these hold bios, and no \
+                     context tells of them (blklab record writes one)"
+                ),
             );
         }
         if !whole.are_flags_said {
@@ -182,6 +199,19 @@ pub(super) fn may_hide(whole: &Whole<'_>, sum: &DiskSum) -> Option<&'static str>
     None
 }
 
+/// Whether control groups may be what requests wait for, and nothing is known of them: no trace
+/// says which group a process is in, and io.latency has no events at all.
+fn waits_for_groups(sum: &DiskSum, whole: &Whole<'_>) -> bool {
+    let part = percent(sum.waited.get_ns, sum.waited.waited_ns);
+    let has_groups = whole
+        .context
+        .kernel()
+        .is_none_or(|kernel| !kernel.has_single_queue());
+    let of_time = percent(sum.waited.get_ns, sum.span_ns);
+    let is_much = part >= FOR_A_REQUEST_PERCENT || of_time >= FOR_A_REQUEST_PERCENT;
+    is_much && has_groups && !whole.context.has_groups()
+}
+
 /// What makes a finding doubtful whose victims are only taken to wait.
 pub(in crate::findings) fn of_behaviour(who: &str, behaviour: &Behaviour) -> String {
     format!(
@@ -197,7 +227,9 @@ pub(super) fn record_command(whole: &Whole<'_>, cause: Option<Dev>) -> String {
     disks.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.waited.waited_ns, sum.nr(Action::Issue))));
     let first = disks.first().map(|(dev, _)| **dev).or(cause);
     let device = first.map_or_else(|| "DEVICE".to_owned(), device_name);
-    format!("sudo blklab record {device} --also jbd2,ext4,writeback,sched --for 30s")
+    let is_of_groups = disks.iter().any(|(_, sum)| waits_for_groups(sum, whole));
+    let shares = if is_of_groups { ",iocost" } else { "" };
+    format!("sudo blklab record {device} --also jbd2,ext4,writeback,sched{shares} --for 30s")
 }
 
 /// What to call a device on the command line; research traces have numbers that no device has.
