@@ -245,12 +245,8 @@ fn confirmed(out: &mut impl Write, r: &Recommendation) -> Result<()> {
         (Ok(_), Ok(_), None) => "not confirmed".to_owned(),
     };
     writeln!(out)?;
-    Ok(hanging(
-        out,
-        &format!("On the target {}: ", c.target),
-        3,
-        &text,
-    )?)
+    let text = format!("On the target {}: {text}.", c.target);
+    Ok(hanging(out, "", 3, &text)?)
 }
 
 fn list(out: &mut impl Write, title: &str, lines: &[String]) -> Result<()> {
