@@ -42,20 +42,20 @@ const LARGER_WEIGHT: Remedy = Remedy::outside(
     "a larger io.weight of its group",
 );
 
-const LOOSER_QOS: Remedy = Remedy::outside(
+pub(super) const LOOSER_QOS: Remedy = Remedy::outside(
     "looser-qos",
     Outside::Groups,
     "looser rlat and wlat, or a larger min, in io.cost.qos: it slows the device down \
      to keep its latency",
 );
 
-const TRUE_MODEL: Remedy = Remedy::outside(
+pub(super) const TRUE_MODEL: Remedy = Remedy::outside(
     "true-cost-model",
     Outside::Groups,
     "an io.cost.model that says what the device really does",
 );
 
-const NO_COST: Remedy = Remedy::set(
+pub(super) const NO_COST: Remedy = Remedy::set(
     "no-cost-control",
     "io.cost.qos",
     "enable=0",

@@ -10,6 +10,7 @@ use super::price::Model;
 use super::waits::{Held, Story, Waits};
 use super::{Members, Policy};
 use crate::findings::disk::Request;
+use crate::findings::kinds::cost::{LOOSER_QOS, NO_COST, TRUE_MODEL};
 use crate::findings::remedy::Outside;
 use crate::findings::sums::{add, percent, total};
 use crate::findings::{Confidence, Context, Finding, Kind, Remedy, Rule, Whole, time_text};
@@ -47,26 +48,6 @@ const LARGER_MAX: Remedy = Remedy::set(
     "io.cost.qos",
     "",
     "the device may be used beyond what io.cost.model says",
-);
-
-const LOOSER_QOS: Remedy = Remedy::outside(
-    "looser-qos",
-    Outside::Groups,
-    "looser rlat and wlat, or a larger min, in io.cost.qos: it slows the device down \
-     to keep its latency",
-);
-
-const TRUE_MODEL: Remedy = Remedy::outside(
-    "true-cost-model",
-    Outside::Groups,
-    "an io.cost.model that says what the device really does",
-);
-
-const NO_COST: Remedy = Remedy::set(
-    "no-cost-control",
-    "io.cost.qos",
-    "enable=0",
-    "groups have no shares of the device by weight then",
 );
 
 /// The weight of a group that has no other, and the largest.
