@@ -11,7 +11,6 @@ use super::waits::{Held, Story, Waits};
 use super::{Members, Policy};
 use crate::findings::disk::Request;
 use crate::findings::kinds::cost::{LOOSER_QOS, NO_COST, TRUE_MODEL};
-use crate::findings::remedy::Outside;
 use crate::findings::sums::{add, percent, total};
 use crate::findings::{Confidence, Context, Finding, Kind, Remedy, Rule, Whole, time_text};
 use blklab_types::Dev;
