@@ -6,17 +6,25 @@
 //! interrupt a large file. Mapping a page never reads
 //! the disk, files have no holes, and nothing is ever freed.
 
-use crate::kind::Kind;
+use crate::kind::{Kind, switch};
 use crate::mount::{PerFile, Shared};
 use blklab_pagecache::{
     Config, Extents, FileId, FsError, FsTraits, Host, Layout, Mountable, Ops, PageCache, State,
 };
 use blklab_types::{PAGE_BYTES, PAGE_SECTORS};
 
+/// The option by which files are block devices.
+pub const PARTS: &str = "parts";
+
 /// `extents`.
 pub(crate) const EXTENTS: Kind<()> = Kind {
     name: "extents",
     summary: "space in ascending order: no metadata, no journal, no access times",
+    options: &[switch(
+        PARTS,
+        "0",
+        "1: each file is a part of the disk and a block device of its own, as on the target kernel",
+    )],
     choose: |_| (),
     ..Kind::PLAIN
 };

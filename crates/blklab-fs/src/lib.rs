@@ -28,6 +28,7 @@ mod xfs;
 pub use btrfs::BtrfsOptions;
 pub use ext3::{ExtFeatures, ExtOptions, JournalPlace, default_journal_blocks};
 pub use ext4::{Ext4Features, Ext4Options, default_ext4_journal_blocks};
+pub use extents::PARTS;
 pub use jbd::{Barrier, CommitSync, DataMode};
 pub use kind::{Kind, MountOption, Mounting, Values};
 pub use nilfs2::NilfsOptions;

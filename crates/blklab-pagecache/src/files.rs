@@ -66,6 +66,20 @@ impl<H: Host> PageCache<H> {
         })
     }
 
+    /// A file becomes a block device: a part of the disk, as a partition is, which has its
+    /// size from the start.
+    pub fn make_part(&self, id: FileId) {
+        let present = self.config.features.device_buffers;
+        self.with(|s| {
+            let file = s.file(id);
+            file.is_device = true;
+            file.size_bytes = file
+                .size_bytes
+                .max(file.extents.pages() * blklab_types::PAGE_BYTES);
+            file.buffers.present = present;
+        });
+    }
+
     /// Opens a file.
     ///
     /// # Errors

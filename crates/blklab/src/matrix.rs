@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Several values for some settings: every combination is an experiment.
 
-use blklab_experiment::{Catalogue, DeviceSpec, Experiment, MdSpec};
+use blklab_experiment::{Catalogue, DeviceSpec, Experiment, FilesystemSpec, MdSpec, Workload};
 use blklab_kernel::PATCHES;
 use blklab_target::{Plan, Planner, Site};
 use blklab_types::Error;
@@ -328,6 +328,7 @@ fn combinations(base: Cell, o: &Overrides, planner: &Planner) -> Result<Vec<Cell
     }
     run_without_absent(&mut cells);
     share_processors(&mut cells, planner)?;
+    share_files(&mut cells, catalogue)?;
     let repeat = o.repeat.max(1);
     Ok(cells
         .into_iter()
@@ -380,6 +381,27 @@ fn share_processors(cells: &mut [Cell], planner: &Planner) -> Result<(), Error> 
                 "every target has {cpus} processor(s), as the target {name} has no more, \
                  unless cpus says how many"
             ));
+        }
+    }
+    Ok(())
+}
+
+/// Where targets are compared and there is no filesystem, files are parts of the disk on all of
+/// them: what a filesystem does with direct I/O (a plug around each call) is no difference of the
+/// targets.
+fn share_files(cells: &mut [Cell], catalogue: &Catalogue) -> Result<(), Error> {
+    let is_compared = |cell: &Cell| cell.label.iter().any(|(key, _)| key == "target");
+    if !cells.iter().any(is_compared) {
+        return Ok(());
+    }
+    let none = FilesystemSpec::default();
+    for cell in cells {
+        let e = &mut cell.experiment;
+        if e.filesystem == none && matches!(e.workload, Workload::Fio { .. }) {
+            e.set("filesystem.parts", "1", catalogue)?;
+            e.remarks.push(
+                "on every target files are parts of the disk, as there is no filesystem".to_owned(),
+            );
         }
     }
     Ok(())

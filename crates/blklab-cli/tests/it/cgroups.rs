@@ -139,7 +139,7 @@ fn what_is_wrong_is_one_line() {
     let cases: [(&[&str], &str); 4] = [
         (
             &["--kernel", "4.19", "--set", "cgroup.a.io.max=rbps=1"],
-            "blklab: j.fio: cgroup a: io.max: kernel 4.19: it is modelled from 5.0 on; the limits of",
+            "blklab: j.fio: cgroup a: io.max: kernel 4.19: it is modelled from 5.0 on; earlier kernels have limits in",
         ),
         (
             &["--kernel", "6.1", "--set", "cgroup.a.memory.high=1048576"],

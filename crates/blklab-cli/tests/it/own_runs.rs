@@ -69,3 +69,38 @@ fn quick_runs_of_reports_show_their_cause_first() {
 fn long_runs_of_reports_show_their_cause_first() {
     check(|experiment| !QUICK.iter().any(|q| experiment.starts_with(q)));
 }
+
+/// Without a filesystem the real kernel has block devices, which get no plug for one bio.
+#[test]
+fn files_that_are_parts_of_the_disk_are_read_as_block_devices() {
+    let f = Folder::new();
+    f.write(
+        "j.fio",
+        "[a]\nrw=randread\ndirect=1\nioengine=psync\nsize=4m\nnumber_ios=20\n",
+    );
+    let who_dispatches = |fs: &str| {
+        let stack = [
+            "--kernel",
+            "7.3",
+            "--sched",
+            "mq-deadline",
+            "--set",
+            "cpus=1",
+        ];
+        let run = [
+            &["run", "j.fio", "--fs", fs, "--trace", "t.txt"],
+            &stack[..],
+        ]
+        .concat();
+        f.ok(&run);
+        let text = f.read("t.txt");
+        let issued = text.lines().filter(|l| l.contains("  D "));
+        let by_thread = issued.filter(|l| l.contains("[kworker")).count();
+        (
+            by_thread,
+            text.lines().filter(|l| l.contains("  U ")).count(),
+        )
+    };
+    assert_eq!(who_dispatches("extents"), (0, 20));
+    assert_eq!(who_dispatches("extents,parts=1"), (20, 0));
+}

@@ -71,6 +71,7 @@ pub(crate) fn set_up(
     cache: &PageCache<Machine>,
     jobs: Vec<Job>,
     disk_sectors: u64,
+    are_parts: bool,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Box<Plan>>, Error> {
     let disk_bytes = disk_bytes(disk_sectors);
@@ -128,6 +129,12 @@ pub(crate) fn set_up(
         }));
     }
     create(cache, &mut named, &order, &files, disk_bytes, &plans)?;
+    if are_parts {
+        let parts = named.values().filter(|n| !n.device);
+        parts
+            .filter_map(|n| n.id)
+            .for_each(|id| cache.make_part(id));
+    }
     if !cache.traits().sets_space_aside {
         if laid_out > 0 {
             notes.push(format!(

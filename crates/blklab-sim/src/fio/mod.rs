@@ -59,6 +59,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Whether files are block devices, as on the target kernel without a filesystem.
+fn files_are_parts(e: &Experiment) -> bool {
+    e.filesystem.option(blklab_fs::PARTS) == Some("1")
+}
+
 /// The rules of the page cache for a kernel.
 fn cache_features(e: &Experiment) -> Result<Features, Error> {
     Features::modelled(e.kernel.in_part(Part::PageCache)).map_err(|err| Error::new(err.to_string()))
@@ -185,7 +190,13 @@ impl Ready {
         notes.extend(crate::cgroups::write_back_note(&e));
         let mut programs = program::prepare(&e, &cache)?;
         let dirt = dirt::Dirt::create(&e, &cache)?;
-        let mut plans = files::set_up(&cache, jobs.jobs, config_capacity(&cache), &mut notes)?;
+        let mut plans = files::set_up(
+            &cache,
+            jobs.jobs,
+            config_capacity(&cache),
+            files_are_parts(&e),
+            &mut notes,
+        )?;
         for plan in &mut plans {
             let own = programs.iter().position(|(s, _)| *s == plan.job.section);
             let cgroup = plan.job.settings.cgroup.as_deref();

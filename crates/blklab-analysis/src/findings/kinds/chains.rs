@@ -98,14 +98,19 @@ pub(super) fn flushes(r: &Request) -> bool {
 }
 
 /// The end of the flush that stands in for FUA where the device has none: it comes right behind
-/// the record, whose C is that of its data.
-fn flushed_again(disk: &Disk, record: &Request, end: Time) -> Time {
+/// the record, whose C is that of its data, and nobody has asked for another one meanwhile.
+/// `asked` are the times at which records are queued, in order.
+fn flushed_again(disk: &Disk, record: &Request, end: Time, asked: &[Time]) -> Time {
     if !record.flags.has(Rwbs::FUA) {
         return end;
     }
     let from = disk.issued().partition_point(|r| r.life.issue < Some(end));
     let next = disk.issued()[from..].iter().find(|r| r.is_flush());
-    let is_its = |r: &&Request| r.life.issue.is_some_and(|d| d.since(end).0 <= NEAR_NS);
+    let asked_next = asked.get(asked.partition_point(|q| *q < end));
+    let is_its = |r: &&Request| {
+        let issued = r.life.issue.filter(|d| d.since(end).0 <= NEAR_NS);
+        issued.is_some_and(|d| asked_next.is_none_or(|q| *q > d))
+    };
     next.filter(is_its)
         .and_then(|r| r.life.complete)
         .unwrap_or(end)
@@ -143,6 +148,8 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
     let mut cache = Cache::default();
     let mut order: Vec<usize> = (0..disk.requests.len()).collect();
     order.sort_by_key(|i| (disk.requests[*i].start(), *i));
+    let records = order.iter().filter(|i| flushes(&disk.requests[**i]));
+    let asked: Vec<Time> = records.filter_map(|i| disk.requests[*i].start()).collect();
     for i in order {
         let r = &disk.requests[i];
         let (Some(start), Some(end)) = (r.start(), r.life.complete) else {
@@ -174,7 +181,7 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
             first,
             others,
         } = chain;
-        let end = end.max(flushed_again(disk, r, end));
+        let end = end.max(flushed_again(disk, r, end, &asked));
         let until = until.max(end);
         let before_record = if first == i { (0, None) } else { others };
         let commands_ns = disk.flushes.within(begin, until);
