@@ -309,7 +309,7 @@ fn limits_hold_on_the_single_queue_path() {
         ("2.6.37", "noop"),
         ("2.6.37", "cfq"),
         ("3.10", "deadline"),
-        ("4.19", "cfq"),
+        ("4.19", "deadline"),
     ] {
         let limit = ("cgroup.slow.blkio.throttle.read_iops_device", "100");
         let e = single_queue(kernel, scheduler, limit);
