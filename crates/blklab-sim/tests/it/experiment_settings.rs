@@ -256,7 +256,10 @@ fn names_and_values_of_filesystems_are_checked() {
         assert!(e.contains(with), "{e}");
     };
     fails("ext5", "did you mean 'ext2'? valid: ext2, ext3, ext4");
-    fails("extents:data=ordered", "extents has no options");
+    fails(
+        "extents:data=ordered",
+        "no option of extents is called 'data'; valid: parts",
+    );
     fails("ext2:data=ordered", "no option of ext2 is called 'data'");
     fails(
         "ext3:data=both",
