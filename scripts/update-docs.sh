@@ -34,7 +34,9 @@ fidelity() {
     cat scripts/fidelity-causes.md
     # What rules were made with; then seeds that nobody looked at, and a kernel.
     "$blklab" conform --causes --count 148 --output-format markdown
+    echo
     "$blklab" conform --causes --seed 1000 --count 148 --output-format markdown
+    echo
     "$blklab" conform --causes --seed 1000 --kernel 7.3 --count 110 --output-format markdown
 }
 
