@@ -176,13 +176,12 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
     search.combinations()?;
     let finalists = search.finals(ask.repetitions)?;
     let (trials, not_tried) = (search.trials, search.not_tried);
+    let device = e.device.to_string().replace(',', ", ");
     let mut answer = Recommendation {
         goal: judge.goal.to_string(),
         before: mean(&judge.goal, &judge.base).map_or(String::new(), |v| judge.goal.text(v)),
         keeps: judge.keeps.iter().map(Keep::to_string).collect(),
-        on: format!("Linux {}, {}, {}", e.kernel, e.scheduler, e.device)
-            .replace(',', ", ")
-            .replace(",  ", ", "),
+        on: format!("Linux {}, {}, {device}", e.kernel, e.scheduler),
         disks: plan
             .site()
             .devices

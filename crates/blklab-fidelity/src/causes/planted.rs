@@ -25,3 +25,23 @@ pub(super) struct Planted {
     /// What is done to the events of the run.
     pub(super) change: Option<Change>,
 }
+
+impl Planted {
+    /// A cause that no process is to blame for, and beside which nothing else is true.
+    pub(super) fn new(
+        setup: Setup,
+        control: Setup,
+        victims: &'static [&'static str],
+        proof: &'static [Proof],
+    ) -> Planted {
+        Planted {
+            setup,
+            control,
+            victims,
+            culprits: &[],
+            also: Vec::new(),
+            proof,
+            change: None,
+        }
+    }
+}

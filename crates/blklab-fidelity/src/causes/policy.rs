@@ -28,13 +28,8 @@ fn setting(
     proof: &'static [Proof],
 ) -> Planted {
     Planted {
-        setup,
-        control,
-        victims,
-        culprits: &[],
         also: vec!["deep-queue"],
-        proof,
-        change: None,
+        ..Planted::new(setup, control, victims, proof)
     }
 }
 

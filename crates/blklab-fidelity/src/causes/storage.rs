@@ -20,13 +20,8 @@ fn cause(
     proof: &'static [Proof],
 ) -> Planted {
     Planted {
-        setup,
-        control,
-        victims,
-        culprits: &[],
         also: vec!["flush", "journal-chain"],
-        proof,
-        change: None,
+        ..Planted::new(setup, control, victims, proof)
     }
 }
 

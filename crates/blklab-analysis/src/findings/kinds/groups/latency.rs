@@ -106,11 +106,7 @@ impl Story for Targets {
         let context = whole.context;
         let mut f = Finding::new(KIND.name, dev, "");
         held.harm.fill(&mut f, whole);
-        let groups: Vec<Option<String>> = f
-            .victims
-            .iter()
-            .map(|v| members.group_of(v.pid, context).map(str::to_owned))
-            .collect();
+        let groups = Held::groups_of(&f, members, context);
         let by: Vec<Protected<'_>> = protected(context)
             .filter(|p| {
                 let holds = |group: &Option<String>| {

@@ -99,10 +99,7 @@ impl Story for Bills {
         let context = whole.context;
         let mut f = Finding::new(KIND.name, dev, "");
         held.harm.fill(&mut f, whole);
-        let found = f.victims.iter();
-        let found: Vec<Option<String>> = found
-            .map(|v| members.group_of(v.pid, context).map(str::to_owned))
-            .collect();
+        let found = Held::groups_of(&f, members, context);
         let is_known = found.iter().all(Option::is_some);
         let mut groups: Vec<String> = Vec::new();
         for group in found.into_iter().flatten() {

@@ -6,7 +6,7 @@ use crate::findings::disk::Request;
 use crate::findings::harm::{Harm, LONG_NS, SHARE_MIN, of_disks};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, percent};
-use crate::findings::{Context, Detector, Finding, Whole};
+use crate::findings::{Context, Detector, Finding, Party, Whole};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
 
@@ -56,6 +56,12 @@ impl Held {
             ns as f64 >= SHARE_MIN * least_ns as f64 || ns / n.max(1) >= LONG_NS
         });
         !self.harm.is_empty()
+    }
+
+    /// The groups of those who suffer; none of a process whose group nobody knows.
+    pub fn groups_of(f: &Finding, members: &mut Members, context: &Context) -> Vec<Option<String>> {
+        let group = |v: &Party| members.group_of(v.pid, context).map(str::to_owned);
+        f.victims.iter().map(group).collect()
     }
 
     /// The part of their time that those who suffer sleep, in per cent.
