@@ -89,17 +89,30 @@ impl Cells {
     }
 }
 
+/// The columns of a table of such rows.
+pub fn schema(rows: Rows) -> SchemaRef {
+    match rows {
+        Rows::Events => schema_of(&EVENT_COLUMNS),
+        Rows::Ios => schema_of(&IO_COLUMNS),
+        Rows::Bios => schema_of(&BIO_COLUMNS),
+    }
+}
+
+fn schema_of<R>(columns: &[Column<R>]) -> SchemaRef {
+    let field = |c: &Column<R>| {
+        let kind = match c.kind {
+            Kind::Number => DataType::Int64,
+            Kind::Text => DataType::Utf8,
+        };
+        Field::new(c.name, kind, c.is_optional)
+    };
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
 impl<F: FnMut(RecordBatch) -> io::Result<()>> Gather<F> {
     fn new<R>(columns: &[Column<R>], batch_rows: NonZeroUsize, take: F) -> Gather<F> {
-        let field = |c: &Column<R>| {
-            let kind = match c.kind {
-                Kind::Number => DataType::Int64,
-                Kind::Text => DataType::Utf8,
-            };
-            Field::new(c.name, kind, c.is_optional)
-        };
         Gather {
-            schema: Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>())),
+            schema: schema_of(columns),
             columns: columns.iter().map(|c| Cells::new(c.kind)).collect(),
             nr_rows: 0,
             batch_rows: batch_rows.get(),

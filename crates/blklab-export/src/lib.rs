@@ -27,7 +27,7 @@ mod sheet;
 mod table;
 
 #[cfg(feature = "arrow")]
-pub use batches::Batches;
+pub use batches::{Batches, schema};
 pub use columns::{Column, Kind};
 pub use iolog::IologExport;
 pub use perfetto::PerfettoWriter;

@@ -31,6 +31,7 @@ use blklab_block::{mq, sq};
 use blklab_engine::Timers;
 use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
+use std::fmt;
 
 /// What a scheduler is built from.
 #[derive(Debug)]
@@ -75,6 +76,7 @@ impl Build<'_> {
 }
 
 /// One scheduler, as data.
+#[derive(Clone, Copy)]
 pub struct Scheduler {
     /// Name in sysfs.
     pub name: &'static str,
@@ -94,15 +96,31 @@ pub struct Scheduler {
     pub make: Make,
 }
 
+/// Makes a multi-queue scheduler, with what it knows itself.
+pub type MakeMq = dyn Fn(&mut Build<'_>) -> Box<dyn mq::Elevator> + Send + Sync;
+
 /// How a scheduler is made, and for which of the two paths.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Make {
     /// A single-queue scheduler.
     Sq(fn(&mut Build<'_>) -> Box<dyn sq::Elevator>),
     /// A multi-queue scheduler.
     Mq(fn(&mut Build<'_>) -> Box<dyn mq::Elevator>),
+    /// A multi-queue scheduler that is known only when the program runs: one of a language
+    /// that is bound to this one.
+    MqWith(&'static MakeMq),
     /// The multi-queue path without a scheduler.
     None,
+}
+
+impl fmt::Debug for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Make::Sq(_) => "Sq",
+            Make::Mq(_) | Make::MqWith(_) => "Mq",
+            Make::None => "None",
+        })
+    }
 }
 
 /// A scheduler of one of the two paths.
@@ -124,6 +142,7 @@ impl Scheduler {
         match self.make {
             Make::Sq(make) => Built::Sq(make(b)),
             Make::Mq(make) => Built::Mq(Some(make(b))),
+            Make::MqWith(make) => Built::Mq(Some(make(b))),
             Make::None => Built::Mq(None),
         }
     }

@@ -14,6 +14,9 @@ pub struct Schedulers {
 }
 
 impl Schedulers {
+    /// Those of this crate alone.
+    pub const BUILT_IN: Schedulers = Schedulers { own: &[] };
+
     /// The schedulers of this crate and `own`.
     ///
     /// # Panics
@@ -25,6 +28,11 @@ impl Schedulers {
             assert!(!taken, "two schedulers are called '{}'", s.name);
         }
         all
+    }
+
+    /// Those that are not of this crate.
+    pub fn own(self) -> &'static [Scheduler] {
+        self.own
     }
 
     /// All of them.

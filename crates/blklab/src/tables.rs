@@ -28,7 +28,7 @@
 //! ```
 
 pub use arrow_array::RecordBatch;
-pub use blklab_export::{Batches, Rows};
+pub use blklab_export::{Batches, Rows, schema};
 
 use blklab_formats::{FormatError, TraceFile};
 use blklab_trace::TraceSource as _;
