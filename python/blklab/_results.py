@@ -192,7 +192,7 @@ class Run(_Events):
         Parameters
         ----------
         column : str
-            A column of ``blklab.list.metrics()``, of jobs or of the disk (``util_percent``).
+            A column of ``blklab.list.metrics()``, of jobs or of the disk (``disk_util_percent``).
         job : str, optional
             Whose; needed if several jobs have it.
         direction : {'read', 'write', 'trim', 'sync'}, optional

@@ -6,7 +6,7 @@ Each function gives a list of dictionaries with ``name``, ``summary`` and, where
 ``help``).
 
 >>> import blklab
->>> [s["name"] for s in blklab.list.schedulers(kernel="7.3")]
+>>> [s["name"] for s in blklab.list.schedulers(kernel="7.3")][:4]
 ['none', 'mq-deadline', 'kyber', 'bfq']
 """
 
