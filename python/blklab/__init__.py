@@ -18,6 +18,7 @@ on a disk in sectors of 512 bytes.
 
 from blklab import list  # noqa: A004 -- named as the command's subcommand
 from blklab._api import compare, load, matrix, report, run
+from blklab._changes import KernelChanges, kernels
 from blklab._job import Experiment, experiment
 from blklab._native import (
     BlklabError,
@@ -41,6 +42,7 @@ __all__ = [
     "InputError",
     "Interrupted",
     "InvariantError",
+    "KernelChanges",
     "MissingFileError",
     "NotModelledError",
     "Request",
@@ -55,6 +57,7 @@ __all__ = [
     "__version__",
     "compare",
     "experiment",
+    "kernels",
     "list",
     "load",
     "matrix",

@@ -6,6 +6,7 @@
 //! This crate has what needs the models: experiments, plans, runs, traces, tables. Every call
 //! that takes long leaves Python's lock to others, and ends early at Ctrl-C.
 
+mod changes;
 mod compare;
 mod errors;
 mod experiment;
@@ -22,6 +23,8 @@ mod waiting;
 /// The module `blklab._native`.
 #[pyo3::pymodule(name = "_native", gil_used = false)]
 mod native {
+    #[pymodule_export]
+    use super::changes::changes;
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]

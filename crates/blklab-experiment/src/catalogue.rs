@@ -4,7 +4,7 @@
 
 use crate::settings::Setting;
 use crate::{Catalogue, DeviceSpec, Experiment, QueueFacts};
-use blklab_kernel::{KernelVersion, Tunable, existence};
+use blklab_kernel::{Change, KernelVersion, Tunable, existence};
 use blklab_types::{Error, no_such};
 use std::fmt;
 use std::ops::Deref;
@@ -58,6 +58,10 @@ pub trait Models: Send + Sync {
 
     /// The options of a filesystem; none if there is none of that name.
     fn filesystem_rows(&self, name: &str) -> Option<Vec<Setting>>;
+
+    /// What releases change in each model, with the model's name: the block layer, schedulers,
+    /// the page cache, filesystems, drivers, the processor.
+    fn changes(&self) -> Vec<(&'static str, &'static Change)>;
 
     /// Hardware queues of a device; 1 if it is impossible.
     fn hw_queues(&self, device: &DeviceSpec) -> u32;

@@ -48,6 +48,7 @@ impl Experiment {
             fio: Release::default(),
             seed: 0,
             vary_offsets: false,
+            without: Vec::new(),
             workload,
             sections: Vec::new(),
             cgroups: Vec::new(),
@@ -97,6 +98,7 @@ impl Experiment {
     /// Another kernel, and its default scheduler and ticks unless they were chosen.
     pub fn choose_kernel(&mut self, v: KernelVersion, catalogue: &Catalogue) {
         self.kernel = v;
+        self.without.clear();
         if !self.hz_chosen {
             self.hz = v.hz();
         }

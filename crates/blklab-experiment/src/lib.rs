@@ -29,6 +29,7 @@ pub mod settings;
 mod source;
 mod trace;
 mod tree;
+mod without;
 
 pub use catalogue::{Models, SchedulerChoice};
 
@@ -42,6 +43,7 @@ pub use parts::{DeviceSpec, Facts, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
 pub use source::Source;
 pub use trace::{Placement, Timing, TraceSpec};
+pub use without::change_name;
 
 use blklab_fio::release::Release;
 use blklab_kernel::KernelVersion;
@@ -107,6 +109,8 @@ pub struct Experiment {
     pub filesystem: FilesystemSpec,
     /// Memory.
     pub vm: Vm,
+    /// Changes of releases that the models leave out, by name ([`change_name`]).
+    pub without: Vec<String>,
     /// The release of fio that job files follow.
     pub fio: Release,
     /// Seed of everything random in the models.

@@ -65,6 +65,7 @@ pub(crate) struct RawExperiment {
     _notes: String,
     kernel: Option<String>,
     hz: Option<u32>,
+    without: Option<String>,
     target: Option<String>,
     kernel_source: Option<String>,
     scheduler: Option<String>,
@@ -392,6 +393,9 @@ impl RawExperiment {
         }
         if let Some(tree) = &self.kernel_source {
             e.set("kernel_source", tree, catalogue)?;
+        }
+        if let Some(without) = &self.without {
+            e.set("without", without, catalogue)?;
         }
         if let Some(hz) = self.hz {
             e.set("hz", &hz.to_string(), catalogue)?;

@@ -19,6 +19,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether a kernel has it.
+    pub const fn is_in(&self, kernel: KernelVersion) -> bool {
+        kernel.has_row(self.release, self.stable, self.what)
+    }
+
     /// Whether it came in the series of a kernel, with it or before it; of one without a
     /// point, in the series at all.
     pub fn is_in_series_of(&self, kernel: KernelVersion) -> bool {

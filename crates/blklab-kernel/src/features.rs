@@ -63,9 +63,10 @@ macro_rules! features {
             /// The features of a release.
             $vis const fn of(release: $crate::KernelVersion) -> $Features {
                 let mut features = $Features { $($field: $oldest,)* };
-                $(if release.has_change(
+                $(if release.has_row(
                     $crate::KernelVersion::row($release),
                     &[$($crate::KernelVersion::row($stable)),*],
+                    $what,
                 ) {
                     $(features.$changed $(.$part)? = $value;)*
                 })*

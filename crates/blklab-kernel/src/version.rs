@@ -5,6 +5,7 @@ mod distribution;
 
 pub use distribution::{Basis, DISTRIBUTIONS, Distribution, Fact, Level, Part, Schedulers};
 
+use crate::Change;
 use crate::name::{Name, split};
 use blklab_types::{Hz, nearest_name, shown};
 use std::cmp::Ordering;
@@ -41,6 +42,8 @@ pub struct KernelVersion {
     numbers: [u16; 4],
     name: Name,
     distribution: Option<&'static Distribution>,
+    /// Changes that its models do not have, though the release does.
+    without: &'static [&'static Change],
 }
 
 impl PartialEq for KernelVersion {
@@ -67,6 +70,18 @@ impl Hash for KernelVersion {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.numbers.hash(state);
     }
+}
+
+/// Whether two texts are the same, where tables are compiled.
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    a.len() == b.len()
 }
 
 impl fmt::Debug for KernelVersion {
@@ -99,7 +114,23 @@ impl KernelVersion {
             numbers,
             name: Name::NONE,
             distribution: None,
+            without: &[],
         }
+    }
+
+    /// The same kernel without some changes that it has: the models do there what the release
+    /// before each did.
+    #[must_use]
+    pub const fn without(self, changes: &'static [&'static Change]) -> KernelVersion {
+        KernelVersion {
+            without: changes,
+            ..self
+        }
+    }
+
+    /// The changes that its models do not have.
+    pub const fn lacks(self) -> &'static [&'static Change] {
+        self.without
     }
 
     /// Release 2.6.`patch`.
@@ -142,6 +173,7 @@ impl KernelVersion {
             numbers: rules.numbers,
             name: if is_known { name } else { Name::new(text)? },
             distribution,
+            without: &[],
         })
     }
 
@@ -188,7 +220,9 @@ impl KernelVersion {
     /// The release by whose rules a part of it goes.
     pub fn in_part(self, part: Part) -> KernelVersion {
         let distribution = self.distribution;
-        distribution.map_or(self, |d| d.rules(part, self.release()))
+        distribution.map_or(self, |d| {
+            d.rules(part, self.release()).without(self.without)
+        })
     }
 
     /// Ticks per second that it is built with.
@@ -255,6 +289,24 @@ impl KernelVersion {
             i += 1;
         }
         has
+    }
+
+    /// Whether its models have a row of a table: [`KernelVersion::has_change`], unless it is
+    /// [without](KernelVersion::without) it. `what` are the row's words, which tell it from
+    /// others.
+    pub const fn has_row(self, first: KernelVersion, stable: &[KernelVersion], what: &str) -> bool {
+        let mut i = 0;
+        while i < self.without.len() {
+            let lacked = self.without[i];
+            if first.is_from(lacked.release)
+                && lacked.release.is_from(first)
+                && is_same(lacked.what.as_bytes(), what.as_bytes())
+            {
+                return false;
+            }
+            i += 1;
+        }
+        self.has_change(first, stable)
     }
 
     /// The release that a row of a table names, as 2.6.28, 4.19, 2.6.33.1 or 6.12.117.

@@ -4,11 +4,13 @@
 
 use crate::device::build_device;
 use crate::limits;
+use blklab_block::{mq, sq};
 use blklab_device::{DeviceInfo, Kind as ParamKind};
 use blklab_experiment::{
     Catalogue, DeviceSpec, Experiment, Models, QueueFacts, SchedulerChoice, Setting,
 };
 use blklab_fs::{Kind, Values};
+use blklab_kernel::{Change, DEFAULT_SCHEDULER_CHANGES};
 use blklab_sched::{Scheduler, Schedulers};
 use blklab_types::Error;
 
@@ -65,6 +67,22 @@ impl Models for SimModels {
             cost_ns: s.processor_time.request_ns,
         };
         self.0.iter().map(choice).collect()
+    }
+
+    fn changes(&self) -> Vec<(&'static str, &'static Change)> {
+        let queues = [
+            ("block layer", sq::CHANGES),
+            ("block layer", mq::CHANGES),
+            ("block layer", DEFAULT_SCHEDULER_CHANGES),
+        ];
+        let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
+        let cache = ("page cache", blklab_pagecache::CHANGES);
+        let of_filesystems = blklab_fs::ALL.iter().map(|f| (f.name, f.changes));
+        let owners = queues.into_iter().chain(self.0.iter().flat_map(tables));
+        let owners = owners.chain([cache]).chain(of_filesystems);
+        let owners = owners.chain(crate::CHANGES);
+        let rows = owners.flat_map(|(owner, rows)| rows.iter().map(move |row| (owner, row)));
+        rows.collect()
     }
 
     fn device_rows(&self, name: &str) -> Option<Vec<Setting>> {

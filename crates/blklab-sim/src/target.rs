@@ -126,7 +126,8 @@ impl Target for Sim {
             let release = e.kernel.release();
             format!("the model is that of mainline {release}: it knows nothing of the tree {tree}")
         });
-        e.kernel.note().into_iter().chain(of_tree).collect()
+        let notes = e.kernel.note().into_iter().chain(of_tree);
+        notes.chain(e.left_out()).collect()
     }
 
     fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {

@@ -56,6 +56,7 @@
 //! | ask what a change would have made of it | [`whatif`] |
 //! | repeat runs until a metric is known well enough | [`repeat`] |
 //! | compare runs, with intervals and verdicts | [`compare`] |
+//! | know which change of the kernel made a difference | [`kernel_changes`] |
 //! | make a fio job of a trace | [`to_fio`] |
 //! | write a scheduler | [`scheduler`] |
 //! | keep all that belongs to a run | [`run_directory`] |
@@ -85,6 +86,7 @@ pub mod explain;
 pub mod failures;
 pub mod fingerprint;
 pub mod job_rows;
+pub mod kernel_changes;
 pub mod life_totals;
 pub mod list;
 pub mod matrix;

@@ -3,18 +3,16 @@
 
 mod distributions;
 
-use blklab_block::{mq, sq};
 use blklab_experiment::OF_KERNELS;
 use blklab_experiment::settings::{self, Setting};
 use blklab_experiment::{DM_KINDS, DmParam};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
 use blklab_kernel::{
-    Change, DEFAULT_SCHEDULER_CHANGES, Evidence, KernelVersion, Knowledge, PATCHES, PRESETS,
-    Tunable, default_scheduler,
+    Change, Evidence, KernelVersion, Knowledge, PATCHES, PRESETS, Tunable, default_scheduler,
 };
-use blklab_sched::{Scheduler, Schedulers};
-use blklab_sim::{device_rows, filesystem_rows, scheduler_rows};
+use blklab_sched::Schedulers;
+use blklab_sim::{catalogue_with, device_rows, filesystem_rows, scheduler_rows};
 use blklab_workload::scenario;
 use serde::Serialize;
 
@@ -270,7 +268,7 @@ fn release(of: Schedulers, version: KernelVersion, summary: String) -> Entry {
     let versions = PRESETS.iter().map(|p| p.version);
     let before = versions.take_while(|v| *v < version).last();
     let is_new = |c: &Change| before.is_some_and(|b| c.release > b) && c.release <= version;
-    for (owner, c) in changes_of(of) {
+    for (owner, c) in catalogue_with(of).changes() {
         if is_new(c) {
             let text = format!("{}: {} ({})", c.release, c.what, c.source);
             details.push((owner.to_owned(), text));
@@ -282,27 +280,9 @@ fn release(of: Schedulers, version: KernelVersion, summary: String) -> Entry {
     }
 }
 
-/// What every model changes from one release to the next, with the model's name: the
-/// block layer, schedulers, the page cache, filesystems, drivers, the processor.
-fn changes_of(of: Schedulers) -> impl Iterator<Item = (&'static str, &'static Change)> {
-    let queues = [
-        ("block layer", sq::CHANGES),
-        ("block layer", mq::CHANGES),
-        ("block layer", DEFAULT_SCHEDULER_CHANGES),
-    ];
-    let tables = |s: &'static Scheduler| s.changes.iter().map(|c| (s.name, *c));
-    let of_schedulers: Vec<_> = of.iter().flat_map(tables).collect();
-    let cache = ("page cache", blklab_pagecache::CHANGES);
-    let of_filesystems = blklab_fs::ALL.iter().map(|f| (f.name, f.changes));
-    let owners = queues.into_iter().chain(of_schedulers);
-    let owners = owners.chain([cache]).chain(of_filesystems);
-    let owners = owners.chain(blklab_sim::CHANGES);
-    owners.flat_map(|(owner, changes)| changes.iter().map(move |c| (owner, c)))
-}
-
 /// What changed, release by release, oldest first; of one release, or of all.
 pub fn changes(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
-    let mut all: Vec<_> = changes_of(of).collect();
+    let mut all = catalogue_with(of).changes();
     all.retain(|(_, c)| kernel.is_none_or(|k| c.is_in_series_of(k)));
     all.sort_by_key(|(_, c)| c.release);
     let row = |(owner, c): (&str, &Change)| {

@@ -42,6 +42,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         |e| e.kernel_source.clone(),
         crate::Experiment::choose_kernel_source,
     ),
+    text(
+        "without",
+        "what releases changed that the models leave out, as block-layer:6.14+bfq:6.16",
+        "none",
+        |e| e.without.join("+"),
+        crate::Experiment::choose_without,
+    ),
     setting(Unit::Count, 250, (100, 1000))
         .taken_at(Place::Build("CONFIG_HZ"))
         .form(Form::OneOf("kernels have", &[100, 250, 300, 1000]))

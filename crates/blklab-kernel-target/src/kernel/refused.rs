@@ -67,6 +67,10 @@ pub(super) fn check(kind: Kind, e: &Experiment, catalogue: &Catalogue) -> Result
     super::filesystem::volume(e)?;
     super::groups::check(&e.cgroups)?;
     e.check_groups_of_kernel()?;
+    if !e.without.is_empty() {
+        let what = "a kernel is run as it is: what it changed can be left out of the models alone";
+        return Err(Error::not_modelled(what).about("without"));
+    }
     if let Some(patch) = e.patches.first() {
         return Err(not_yet(&format!("the patch {patch}"), "patches"));
     }
