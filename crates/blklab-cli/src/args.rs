@@ -72,6 +72,12 @@ pub(crate) enum Command {
     /// Build, fetch, list and remove real kernels that run in virtual time
     #[command(subcommand)]
     Kernel(KernelCommand),
+    /// Run thousands of experiments and keep their numbers (package for Python)
+    Sweep(ProgramArgs),
+    /// Look for the best settings of several aims (package for Python)
+    Tune(ProgramArgs),
+    /// Read thousands of traces and say which hosts and devices stand out (package for Python)
+    Fleet(ProgramArgs),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
     /// Print a completion script for a shell
@@ -164,6 +170,10 @@ pub(crate) struct RunArgs {
     /// blklab list kernels) [default: the file's, else 7.3]
     #[arg(long, value_name = "V")]
     pub(crate) kernel: Vec<String>,
+    /// With several kernels: say which of the kernel's changes make the difference, by leaving
+    /// each out of the models of the later one
+    #[arg(long, requires = "kernel")]
+    pub(crate) changes: bool,
     /// What runs it: see blklab list targets [default: the file's, else sim]
     #[arg(long, value_name = "NAME")]
     pub(crate) target: Vec<String>,
@@ -1347,6 +1357,19 @@ pub(crate) struct ExampleArgs {
     /// How to show the list
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table, conflicts_with = "name")]
     pub(crate) output_format: PlainFormat,
+}
+
+/// What is handed over to a program.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ProgramArgs {
+    /// What the program takes; --help shows it
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    pub(crate) args: Vec<std::ffi::OsString>,
 }
 
 const COMPLETIONS_EXAMPLES: &str = "\

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::args::{CompareArgs, PlainFormat};
 use crate::guard::Guard;
 use crate::histogram;
-use crate::output::{Output, bytes, count, cut, hanging, per_second, time};
+use crate::output::{Output, cut, hanging, time, value};
 use crate::progress::Progress;
 use crate::source::report_damage;
 use anyhow::{Result, bail};
@@ -13,7 +13,7 @@ use blklab::compare::{
     Basis, Change, Comparison, Difference, FindingSum, MetricChange, Options, Recordings,
     RowChange, Side, compare as compare_sides,
 };
-use blklab::metric::{self, Unit};
+use blklab::metric;
 use std::io::Write;
 
 /// Settings that are shown, at most.
@@ -215,22 +215,8 @@ fn name(m: &MetricChange) -> String {
     known.unwrap_or(&m.metric).replace('_', " ")
 }
 
-fn value(column: &str, value: f64) -> String {
-    let unit = metric::find(column).map_or(Unit::Ns, |wanted| wanted.unit);
-    match unit {
-        Unit::Ns => time(value),
-        Unit::Us => time(value * 1e3),
-        Unit::Ms => time(value * 1e6),
-        Unit::S => time(value * 1e9),
-        Unit::Bytes => bytes(value),
-        Unit::BytesPerS => per_second(value),
-        Unit::Percent => format!("{value:.1}%"),
-        _ => count(value),
-    }
-}
-
 /// A ratio: in per cent if it is about one, else as a factor.
-fn ratio(r: f64) -> String {
+pub(crate) fn ratio(r: f64) -> String {
     match r {
         r if (0.5..2.0).contains(&r) => format!("{:+.1} %", (r - 1.0) * 100.0),
         r if r >= 99.5 => format!("{r:.0}x"),
@@ -240,7 +226,7 @@ fn ratio(r: f64) -> String {
     }
 }
 
-fn interval(change: &Change) -> String {
+pub(crate) fn interval(change: &Change) -> String {
     let Some([low, high]) = change.interval else {
         return "-".to_owned();
     };

@@ -11,6 +11,7 @@ mod conform;
 mod examine;
 mod example;
 mod execute;
+mod external;
 mod files;
 mod fit_device;
 mod guard;
@@ -18,6 +19,7 @@ mod hints;
 mod histogram;
 mod interrupt;
 mod kernel;
+mod kernel_changes;
 mod list;
 mod lives;
 mod man;
@@ -81,6 +83,9 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Compare(a) => compare::compare(&a),
         Command::FitDevice(a) => fit_device::fit_device(&a),
         Command::Kernel(c) => kernel::kernel(&c),
+        Command::Sweep(a) => external::become_program("sweep", &a.args),
+        Command::Tune(a) => external::become_program("tune", &a.args),
+        Command::Fleet(a) => external::become_program("fleet", &a.args),
         Command::Example(a) => example::example(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),

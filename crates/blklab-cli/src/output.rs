@@ -130,6 +130,21 @@ fn scaled(n: f64, base: f64, units: &[&str]) -> String {
     }
 }
 
+/// A value of a metric, named by its column, in its unit.
+pub(crate) fn value(column: &str, value: f64) -> String {
+    let unit = blklab::metric::find(column).map_or(blklab::metric::Unit::Ns, |wanted| wanted.unit);
+    match unit {
+        blklab::metric::Unit::Ns => time(value),
+        blklab::metric::Unit::Us => time(value * 1e3),
+        blklab::metric::Unit::Ms => time(value * 1e6),
+        blklab::metric::Unit::S => time(value * 1e9),
+        blklab::metric::Unit::Bytes => bytes(value),
+        blklab::metric::Unit::BytesPerS => per_second(value),
+        blklab::metric::Unit::Percent => format!("{value:.1}%"),
+        _ => count(value),
+    }
+}
+
 /// Three digits, or all before the point.
 pub(crate) fn figures(v: f64) -> String {
     match v {

@@ -7,6 +7,7 @@ use crate::execute::{execute, prepare};
 use crate::files::Files;
 use crate::guard::Guard;
 use crate::interrupt::Interrupt;
+use crate::kernel_changes;
 use crate::output::Output;
 use crate::source::set_by_option;
 use crate::stack::{Chosen, Stack};
@@ -71,6 +72,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
         .map_err(|err| err.in_file(&format!("--repeat {}", blklab::types::shown(&a.repeat))))?;
     let (experiments, chosen) = read(a, &repeat, planner.catalogue())?;
     let overrides = &chosen.overrides;
+    kernel_changes::check(a, &experiments, overrides)?;
     let cells =
         matrix::expand(&experiments, overrides, &planner).map_err(|err| chosen.told(err))?;
     let plans = matrix::plans(&cells, overrides, &planner).map_err(|err| chosen.told(err))?;
@@ -133,6 +135,10 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
             let mut err = std::io::stderr();
             writeln!(err, "{name}: verified: two runs gave digest {digest:016x}")?;
         }
+    }
+    if a.changes && !interrupt.happened() {
+        let stop = &interrupt.stop;
+        kernel_changes::show(&mut output, &experiments[0], overrides, &planner, stop)?;
     }
     output.commit()?;
     let failed = pairs.iter().any(|(_, run)| failures::any(run));
