@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Builds the command ``blklab`` for a wheel, then the wheel with maturin.
 
-maturin puts what lies in ``blklab.data/scripts`` on PATH beside the module.
+maturin puts what lies in ``blklab.data/scripts`` on PATH beside the module. The environment
+variable ``BLKLAB_PROFILE`` names another of cargo's profiles than ``release``: with ``dev`` the
+tests of this repository use what was compiled for its other tests.
 """
 
 import os
@@ -10,37 +12,67 @@ import subprocess
 import sys
 from pathlib import Path
 
-from maturin import (  # noqa: F401 -- hooks of a build backend
+import maturin
+from maturin import (  # hooks of a build backend
     build_sdist,
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
 )
-from maturin import build_editable as _build_editable
-from maturin import build_wheel as _build_wheel
-from maturin import prepare_metadata_for_build_editable as prepare_metadata_for_build_editable
-from maturin import prepare_metadata_for_build_wheel as prepare_metadata_for_build_wheel
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SCRIPTS = _ROOT / "python" / "blklab.data" / "scripts"
+_PROFILE = os.environ.get("BLKLAB_PROFILE", "release")
 
 
-def _build_command() -> None:
+def _settings(config_settings):
+    """What maturin is told beside what pip says."""
+    settings = dict(config_settings or {})
+    if _PROFILE != "release":
+        settings["build-args"] = f"--profile {_PROFILE}"
+    return settings
+
+
+def _build_command():
     """The command, stripped, where maturin looks for it."""
     if shutil.which("cargo") is None:
         sys.exit("blklab is built from Rust: install Rust 1.89 or newer (https://rustup.rs)")
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
-    build = ["cargo", "build", "--release", "--locked", "--package", "blklab-cli", "--bin", "blklab"]
+    build = ["cargo", "build", "--profile", _PROFILE, "--locked", "--bin", "blklab"]
     subprocess.run(build, cwd=_ROOT, check=True)
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(target / "release" / "blklab", _SCRIPTS / "blklab")
+    built = target / ("debug" if _PROFILE == "dev" else _PROFILE) / "blklab"
+    shutil.copy2(built, _SCRIPTS / "blklab")
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    _SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, _settings(config_settings))
+
+
+def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
+    _SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_editable(
+        metadata_directory, _settings(config_settings)
+    )
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     _build_command()
-    return _build_wheel(wheel_directory, config_settings, metadata_directory)
+    return maturin.build_wheel(wheel_directory, _settings(config_settings), metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     _build_command()
-    return _build_editable(wheel_directory, config_settings, metadata_directory)
+    return maturin.build_editable(wheel_directory, _settings(config_settings), metadata_directory)

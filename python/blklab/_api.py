@@ -161,15 +161,12 @@ def matrix(
         repeat=repeat,
         repeat_exact=repeat_exact,
     )
-    several = isinstance(job, Sequence) and not isinstance(job, str)
-    jobs = list(job) if several else [job]
+    jobs = [*job] if isinstance(job, Sequence) and not isinstance(job, str) else [job]
     plans = _native.plan([experiment(each)._native for each in jobs], chosen)
     return Runs([Run(each) for each in _native.run(plans, threads, collect)])
 
 
-def load(
-    path: str | os.PathLike[str], *, context: Values = None
-) -> Trace:
+def load(path: str | os.PathLike[str], *, context: Values = None) -> Trace:
     """Opens a trace in any format that blklab reads, or the trace of a run directory.
 
     Parameters
@@ -235,12 +232,15 @@ def report(what: HasEvents | Sequence[HasEvents], path: str | os.PathLike[str]) 
     path : str or path
         Where the page goes. What stands there is replaced only when all is done.
     """
-    several = isinstance(what, Sequence) and not isinstance(what, (str, Runs))
-    all_ = list(what) if several else [what]
+    all_: list[HasEvents] = []
+    if isinstance(what, (str, os.PathLike, Run, Runs, Trace)):
+        all_.append(what)
+    else:
+        all_.extend(what)
     with tempfile.TemporaryDirectory(prefix="blklab-") as folder:
         inputs = []
         for number, each in enumerate(all_):
-            runs = list(each) if isinstance(each, Runs) else [each]
+            runs: list[HasEvents] = [*each] if isinstance(each, Runs) else [each]
             for place, one in enumerate(runs):
                 lies = _lying(one, Path(folder) / f"{number}-{place}")
                 label = one.name if isinstance(one, Run) else Path(lies).name

@@ -177,7 +177,5 @@ def kernels(
         repeat=repeat,
     )
     check_single(chosen)
-    steps = _native.changes(
-        experiment(job)._native, chosen, list(kernels), list(metrics), threads
-    )
+    steps = _native.changes(experiment(job)._native, chosen, list(kernels), list(metrics), threads)
     return KernelChanges(steps)

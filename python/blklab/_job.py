@@ -10,6 +10,7 @@ from typing import Any
 
 from blklab import _native
 
+
 class Experiment:
     """A workload, and the block stack and device that it names.
 

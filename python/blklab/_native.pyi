@@ -70,6 +70,7 @@ class Plan:
     def repeats(self) -> bool: ...
 
 def plan(experiments: Sequence[Experiment], stack: Mapping[str, Any]) -> list[Plan]: ...
+
 @final
 class Run:
     @property
@@ -94,6 +95,7 @@ def run(plans: Sequence[Plan], threads: int | None, collect: str) -> list[Run]: 
 def sweep(
     points: Sequence[tuple[Experiment, Mapping[str, Any]]], threads: int, bins: bool = False
 ) -> tuple[Table, list[tuple[int, str, str]]]: ...
+
 @final
 class Trace:
     def __new__(
@@ -120,6 +122,7 @@ def changes(
 ) -> list[dict[str, Any]]: ...
 def entries(what: str, kernel: str | None = None) -> list[dict[str, Any]]: ...
 def metrics() -> list[tuple[str, str, str, str, str]]: ...
+
 @final
 class Queue:
     @property

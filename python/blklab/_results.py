@@ -45,12 +45,13 @@ class Why(Mapping[str, Any]):
     @property
     def verdict(self) -> str:
         """What it comes to, in a sentence."""
-        return self._answer["verdict"]["sentence"]
+        return str(self._answer["verdict"]["sentence"])
 
     def __str__(self) -> str:
         lines = [self.verdict]
         for number, finding in enumerate(self.findings, 1):
-            lines.append(f"{number}. {finding['kind']} ({finding['confidence']}): {finding['what']}")
+            kind, confidence = finding["kind"], finding["confidence"]
+            lines.append(f"{number}. {kind} ({confidence}): {finding['what']}")
             if finding["change"]:
                 lines.append(f"   change: {finding['change']}")
         return "\n".join(lines)
@@ -67,35 +68,35 @@ class Why(Mapping[str, Any]):
 class _Events:
     """What a run and a trace have in common: both hold events."""
 
-    _native: Any
+    _held: _native.Run | _native.Trace
 
     @property
     def events(self) -> Table:
         """A row for each trace event: what blktrace records."""
-        return Table(self._native.table("events"))
+        return Table(self._held.table("events"))
 
     @property
     def bios(self) -> Table:
         """A row for each bio with the times of its life, in ns."""
-        return Table(self._native.table("bios"))
+        return Table(self._held.table("bios"))
 
     @property
     def lives(self) -> Table:
         """A row for each request with the times of its life, in ns."""
-        return Table(self._native.table("ios"))
+        return Table(self._held.table("ios"))
 
     @property
     def findings(self) -> Table:
         """What made somebody wait, a row each, the worst first."""
-        return Table(self._native.findings())
+        return Table(self._held.findings())
 
     def why(self) -> Why:
         """What made somebody wait, with evidence, and what would help."""
-        return Why(self._native.why(), self.findings)
+        return Why(self._held.why(), self.findings)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the events, as ``blklab trace stats --format json`` gives them."""
-        return self._native.stats()
+        return self._held.stats()
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Writes a page of HTML, as :func:`blklab.report` does."""
@@ -107,18 +108,20 @@ class _Events:
 class Trace(_Events):
     """A recorded trace, read again for each question: nothing of it stays in memory."""
 
+    _held: _native.Trace
+
     def __init__(self, native: _native.Trace) -> None:
-        self._native = native
+        self._held = native
 
     @property
     def path(self) -> Path:
         """Where it lies."""
-        return Path(self._native.path)
+        return Path(self._held.path)
 
     @property
     def reading(self) -> dict[str, int]:
         """What its reader could not use, in numbers: lost events, damaged records, and so on."""
-        return dict(self._native.reading())
+        return dict(self._held.reading())
 
     def __repr__(self) -> str:
         return f"<blklab.Trace {self.path}>"
@@ -131,60 +134,62 @@ class Run(_Events):
     gives the same events bit for bit.
     """
 
+    _held: _native.Run
+
     def __init__(self, native: _native.Run) -> None:
-        self._native = native
+        self._held = native
 
     @property
     def name(self) -> str:
         """What varies in its matrix, in one piece; what ran if nothing does."""
-        return self._native.plan.name or self.record["experiment"]
+        return self._held.plan.name or str(self.record["experiment"])
 
     @property
     def label(self) -> dict[str, str]:
         """What varies in its matrix, and its values."""
-        return dict(self._native.plan.label)
+        return dict(self._held.plan.label)
 
     @property
     def repetition(self) -> int:
         """Which repetition it is, from 0."""
-        return self._native.plan.repetition
+        return self._held.plan.repetition
 
     @property
     def seed(self) -> int:
         """Seed of everything random."""
-        return self._native.plan.seed
+        return self._held.plan.seed
 
     @property
     def digest(self) -> str:
         """Digest of all its events: equal for equal runs, on each machine."""
-        return self._native.digest
+        return self._held.digest
 
     @property
     def end_ns(self) -> int:
         """Virtual time at its end, in ns."""
-        return self._native.end_ns
+        return self._held.end_ns
 
     @property
     def notes(self) -> list[str]:
         """What a reader of the result should know."""
-        return self._native.notes
+        return self._held.notes
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The stack, the device and what came out: the ``blklab`` object of ``result.json``."""
-        return self._native.record()
+        return self._held.record()
 
     @cached_property
     def jobs(self) -> Table:
         """A row for the jobs of each name and direction, with every metric
         (``blklab.list.metrics()``)."""
-        return Table(self._native.jobs())
+        return Table(self._held.jobs())
 
     @property
     def metrics(self) -> dict[str, Any]:
         """Every number: ``disk`` by column, and ``jobs``, a dictionary for each row of
         :attr:`jobs`."""
-        return {"jobs": self.jobs.rows(), "disk": dict(self._native.disk())}
+        return {"jobs": self.jobs.rows(), "disk": dict(self._held.disk())}
 
     def metric(self, column: str, *, job: str | None = None, direction: str | None = None) -> float:
         """One number.
@@ -204,7 +209,7 @@ class Run(_Events):
             If there is no such number, or more than one.
         """
         if job is None and direction is None:
-            disk = dict(self._native.disk())
+            disk = dict(self._held.disk())
             if column in disk:
                 return _number(disk[column], column)
         rows = [
@@ -225,15 +230,16 @@ class Run(_Events):
 
     def fio_json(self) -> dict[str, Any]:
         """The result as fio's ``json+`` has it, with the ``blklab`` object beside it."""
-        return self._native.fio_json()
+        return self._held.fio_json()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a run directory, as ``blklab run --out`` does."""
-        self._native.save(os.fspath(path))
+        self._held.save(os.fspath(path))
 
     def __repr__(self) -> str:
         r = self.record
-        return f"<blklab.Run {r['experiment']}: {r['kernel']}, {r['scheduler']}, {r['device']['name']}>"
+        device = r["device"]["name"]
+        return f"<blklab.Run {r['experiment']}: {r['kernel']}, {r['scheduler']}, {device}>"
 
     def _repr_html_(self) -> str:
         columns = ["job", "direction", *_SHOWN]

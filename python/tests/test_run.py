@@ -49,8 +49,9 @@ def test_an_experiment_travels_to_other_processes(reader):
 
 
 def test_a_matrix_has_every_combination_in_order(reader):
+    settings = {"nr_requests": [8, 64]}
     runs = blklab.matrix(
-        reader, sched=["none", "bfq"], device="sata-7200-2008", set={"nr_requests": [8, 64]}, repeat=2
+        reader, sched=["none", "bfq"], device="sata-7200-2008", set=settings, repeat=2
     )
     assert [run.name for run in runs[::2]] == [
         "none nr_requests=8",
@@ -116,9 +117,9 @@ def test_what_is_wrong_is_said_in_the_commands_words(reader, kind, words, wrong)
 def test_wrong_jobs_say_the_line():
     with pytest.raises(blklab.InputError, match=r"job.fio:2: .*rw=foo"):
         blklab.run({"a": {"rw": "foo"}})
-    with pytest.raises(blklab.MissingFileError, match="no-such.fio: cannot read"):
+    with pytest.raises(blklab.MissingFileError, match=r"no-such\.fio: cannot read"):
         blklab.run("no-such.fio")
-    with pytest.raises(blklab.InputError, match="experiment.json"):
+    with pytest.raises(blklab.InputError, match=r"experiment\.json"):
         blklab.run({"kernel": "7.3"})
 
 

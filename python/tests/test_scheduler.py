@@ -9,7 +9,7 @@ import pytest
 from blklab.testing import check_scheduler
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-from sstf import Sstf  # noqa: E402
+from sstf import Sstf
 
 
 class Fifo(blklab.Scheduler):

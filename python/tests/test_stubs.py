@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import blklab
@@ -56,7 +57,8 @@ def test_examples_in_docstrings(name):
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("python*.md")), ids=lambda p: p.name)
 def test_examples_in_docs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    failed, _ = doctest.testfile(
-        str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    )
-    assert failed == 0
+    blocks = re.findall(r"^```pycon\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
