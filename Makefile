@@ -3,7 +3,7 @@
 BUILD := @scripts/setup.sh build
 TEST := @scripts/setup.sh test
 
-.PHONY: help run quick test check bench pgo conform nightly test-kernel fuzz test-docs update-docs man msrv deny package web gallery
+.PHONY: help run quick test check bench pgo conform nightly test-kernel fuzz test-docs update-docs man msrv deny package python site web gallery
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 18
@@ -56,6 +56,12 @@ deny:           ## licences and known faults of dependencies
 
 package:        ## every crate as it would be published, built from its package
 	$(BUILD) cargo package --workspace
+
+python:         ## the package for Python: its wheel, its tests
+	$(TEST) scripts/python.sh test
+
+site:           ## the docs as a site in target/site: pages, Python, Rust and command
+	$(BUILD) scripts/python.sh site
 
 web:            ## the script and style of reports, from their sources; needs node
 	@scripts/web.sh

@@ -10,6 +10,8 @@ BLKLAB_SKIPS=$(mktemp)
 export BLKLAB_SKIPS
 trap 'rm -f "$BLKLAB_SKIPS"' EXIT
 
+# Packages for the tests in Python are fetched meanwhile.
+scripts/python.sh prepare &
 scripts/test-setup.sh
 scripts/lint.sh
 # Fuzz targets are a workspace of their own, with the same versions of dependencies and
@@ -22,6 +24,8 @@ cargo check --manifest-path fuzz/Cargo.toml --target-dir "$target" \
     --config "$target/dev-profile.toml" --no-default-features --bins
 status=0
 cargo test --workspace --no-fail-fast || status=$?
+wait
+scripts/python.sh test || status=$?
 if [ -s "$BLKLAB_SKIPS" ]; then
     echo "test: $(wc -l <"$BLKLAB_SKIPS") times a test left something out:" >&2
     sort -u "$BLKLAB_SKIPS" >&2

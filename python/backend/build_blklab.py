@@ -40,29 +40,34 @@ def _settings(config_settings):
     """What maturin is told beside what pip says."""
     settings = dict(config_settings or {})
     if _PROFILE != "release":
-        settings["build-args"] = f"--profile {_PROFILE}"
+        settings["maturin.build-args"] = f"--profile {_PROFILE}"
     return settings
+
+
+def _prepare():
+    """What cannot be done without."""
+    if shutil.which("cargo") is None:
+        sys.exit("blklab is built from Rust: install Rust 1.89 or newer (https://rustup.rs)")
+    _SCRIPTS.mkdir(parents=True, exist_ok=True)
 
 
 def _build_command():
     """The command, stripped, where maturin looks for it."""
-    if shutil.which("cargo") is None:
-        sys.exit("blklab is built from Rust: install Rust 1.89 or newer (https://rustup.rs)")
+    _prepare()
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
     build = ["cargo", "build", "--profile", _PROFILE, "--locked", "--bin", "blklab"]
     subprocess.run(build, cwd=_ROOT, check=True)
-    _SCRIPTS.mkdir(parents=True, exist_ok=True)
     built = target / ("debug" if _PROFILE == "dev" else _PROFILE) / "blklab"
     shutil.copy2(built, _SCRIPTS / "blklab")
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    _SCRIPTS.mkdir(parents=True, exist_ok=True)
+    _prepare()
     return maturin.prepare_metadata_for_build_wheel(metadata_directory, _settings(config_settings))
 
 
 def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):
-    _SCRIPTS.mkdir(parents=True, exist_ok=True)
+    _prepare()
     return maturin.prepare_metadata_for_build_editable(
         metadata_directory, _settings(config_settings)
     )
