@@ -43,7 +43,7 @@ pub use parts::{DeviceSpec, Facts, Published, QueueFacts, Variant};
 pub use settings::{Absent, QueueSettings, Setting, Vm, parse_size};
 pub use source::Source;
 pub use trace::{Placement, Timing, TraceSpec};
-pub use without::change_name;
+pub use without::{can_be_without, change_name};
 
 use blklab_fio::release::Release;
 use blklab_kernel::KernelVersion;

@@ -9,6 +9,12 @@ use blklab_types::{Error, ErrorKind, no_such, shown};
 /// What stands for leaving nothing out.
 const NOTHING: &str = "none";
 
+/// Whether a change can be left out: those of the single-queue path come with tunables and
+/// whole schedulers, which would be missed.
+pub fn can_be_without(change: &Change) -> bool {
+    !change.release.has_single_queue()
+}
+
 /// The name of a change: the model and the release, as `block-layer:6.14`.
 pub fn change_name(owner: &str, change: &Change) -> String {
     format!("{}:{}", owner.replace(' ', "-"), change.release)
@@ -66,15 +72,23 @@ fn changes_called(
     kernel: KernelVersion,
     catalogue: &Catalogue,
 ) -> Vec<&'static Change> {
-    let all = catalogue.changes().into_iter();
-    let named = all.filter(|(owner, c)| c.is_in(kernel) && change_name(owner, c) == name);
+    let named = there(kernel, catalogue).filter(|(owner, c)| change_name(owner, c) == name);
     named.map(|(_, change)| change).collect()
 }
 
-fn unknown(name: &str, kernel: KernelVersion, catalogue: &Catalogue) -> Error {
+/// What a kernel can be without.
+fn there(
+    kernel: KernelVersion,
+    catalogue: &Catalogue,
+) -> impl Iterator<Item = (&'static str, &'static Change)> {
     let all = catalogue.changes().into_iter();
-    let there = all.filter(|(_, c)| c.is_in(kernel));
-    let there: Vec<String> = there.map(|(owner, c)| change_name(owner, c)).collect();
+    all.filter(move |(_, c)| c.is_in(kernel) && can_be_without(c))
+}
+
+fn unknown(name: &str, kernel: KernelVersion, catalogue: &Catalogue) -> Error {
+    let there: Vec<String> = there(kernel, catalogue)
+        .map(|(owner, c)| change_name(owner, c))
+        .collect();
     let names: Vec<&str> = there.iter().map(String::as_str).collect();
     let what = format!(
         "{}; of kernel {kernel} (blklab list changes has all)",

@@ -13,13 +13,13 @@ mod tunable;
 mod version;
 
 pub use blklab_types::Unit;
-pub use change::{Change, check_changes};
+pub use change::check_changes;
 pub use known::Knowledge;
 pub use patch::{Evidence, PATCHES, Patch, PatchError, Patches};
 pub use preset::{PRESETS, Preset};
 pub use scheduler::{CHANGES as DEFAULT_SCHEDULER_CHANGES, default_scheduler};
 pub use tunable::{Tunable, TunableError, Tunables, existence, is_file_of_queue, tunables_of};
 pub use version::{
-    Basis, DISTRIBUTIONS, Distribution, Fact, KernelVersion, Level, Part, Schedulers, VersionError,
-    releases, single_queue_releases,
+    Basis, Change, DISTRIBUTIONS, Distribution, Fact, KernelVersion, Level, Part, Schedulers,
+    VersionError, releases, single_queue_releases,
 };

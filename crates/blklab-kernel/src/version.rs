@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kernel releases.
 
+mod change;
 mod distribution;
 
+pub use change::Change;
 pub use distribution::{Basis, DISTRIBUTIONS, Distribution, Fact, Level, Part, Schedulers};
 
-use crate::Change;
 use crate::name::{Name, split};
 use blklab_types::{Hz, nearest_name, shown};
 use std::cmp::Ordering;

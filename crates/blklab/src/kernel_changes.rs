@@ -35,7 +35,7 @@ use crate::metric::{Aim, Compared, JOBS, Metric};
 use crate::parallel;
 use crate::run::{Collect, RunOptions, RunOutput, run};
 use crate::statistics::{Change as Difference, Figure, Verdict, adjust};
-use blklab_experiment::{Experiment, change_name};
+use blklab_experiment::{Experiment, can_be_without, change_name};
 use blklab_kernel::{Change, KernelVersion};
 use blklab_target::{Plan, Planner};
 use blklab_types::{Error, no_such};
@@ -214,8 +214,15 @@ impl Lab<'_> {
     fn between(&self, before: &str, after: &str) -> Result<Vec<(String, &'static Change)>, Error> {
         let kernel = |text: &str| text.parse::<KernelVersion>().map_err(Error::from);
         let (before, after) = (kernel(before)?, kernel(after)?);
+        if let Some(old) = [before, after].iter().find(|v| v.has_single_queue()) {
+            let what = format!(
+                "{old}: changes can be left out one at a time from 5.0 on, where the multi-queue \
+                 block layer begins"
+            );
+            return Err(Error::new(what).about("kernel"));
+        }
         let all = self.planner.catalogue().changes().into_iter();
-        let new = all.filter(|(_, c)| c.is_in(after) && !c.is_in(before));
+        let new = all.filter(|(_, c)| can_be_without(c) && c.is_in(after) && !c.is_in(before));
         let mut named: Vec<(String, &'static Change)> =
             new.map(|(owner, c)| (change_name(owner, c), c)).collect();
         named.sort_by(|a, b| (a.1.release, &a.0).cmp(&(b.1.release, &b.0)));

@@ -133,8 +133,8 @@ pub mod experiment {
     pub use blklab_experiment::{
         Catalogue, DM_KINDS, DeviceSpec, DmKind, DmLayer, DmParam, DmSpec, DmTakes, Experiment,
         Facts, FilesystemSpec, MdLevel, MdOptions, MdSpec, Models, Placement, Published,
-        QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Variant, Workload, load,
-        load_device, parse,
+        QueueFacts, SchedulerChoice, Setting, Source, Timing, TraceSpec, Variant, Workload,
+        can_be_without, change_name, load, load_device, parse,
     };
 }
 

@@ -3,9 +3,9 @@
 
 mod distributions;
 
-use blklab_experiment::OF_KERNELS;
 use blklab_experiment::settings::{self, Setting};
 use blklab_experiment::{DM_KINDS, DmParam};
+use blklab_experiment::{OF_KERNELS, can_be_without, change_name};
 use blklab_fio::option::{self as fio_option, ENGINES, OptionSpec, Queueing};
 use blklab_formats::FORMATS;
 use blklab_kernel::{
@@ -287,6 +287,9 @@ pub fn changes(of: Schedulers, kernel: Option<KernelVersion>) -> Vec<Entry> {
     all.sort_by_key(|(_, c)| c.release);
     let row = |(owner, c): (&str, &Change)| {
         let mut details = vec![("source".into(), c.source.to_owned())];
+        if can_be_without(c) {
+            details.push(("without".into(), change_name(owner, c)));
+        }
         if !c.stable.is_empty() {
             let points: Vec<String> = c.stable.iter().map(KernelVersion::to_string).collect();
             details.push(("also from".into(), points.join(", ")));

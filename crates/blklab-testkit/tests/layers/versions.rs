@@ -8,12 +8,12 @@ use std::path::Path;
 const MAY: [(&str, &str); 18] = [
     ("blklab-kernel/src/version.rs", "the type"),
     ("blklab-kernel/src/change.rs", "proves tables"),
+    ("blklab-kernel/src/version/change.rs", "says who has a row"),
     ("blklab-kernel/src/known.rs", "says how rules are known"),
     (
         "blklab-kernel/src/version/distribution/mod.rs",
         "finds the rules of a build",
     ),
-    ("blklab-kernel/src/features.rs", "makes tables"),
     ("blklab-kernel/src/patch.rs", "looks up patches"),
     ("blklab-kernel/src/tunable.rs", "looks up tunables"),
     ("blklab-sched/src/lib.rs", "looks up schedulers"),
