@@ -33,6 +33,7 @@ from blklab._native import (
 from blklab._native import version as __version__
 from blklab._results import Comparison, Run, Runs, Trace, Why
 from blklab._scheduler import Request, Scheduler
+from blklab._sweep import Range, Sweep, sweep
 from blklab._table import Table
 
 __all__ = [
@@ -45,10 +46,12 @@ __all__ = [
     "KernelChanges",
     "MissingFileError",
     "NotModelledError",
+    "Range",
     "Request",
     "Run",
     "Runs",
     "Scheduler",
+    "Sweep",
     "Table",
     "TargetError",
     "Trace",
@@ -63,4 +66,5 @@ __all__ = [
     "matrix",
     "report",
     "run",
+    "sweep",
 ]

@@ -76,6 +76,18 @@ impl Experiment {
         Ok(blklab::experiment::Experiment::new(&id, Workload::Trace(spec)).into())
     }
 
+    /// All that it says, with every default spelled out: its TOML, then the text of its job
+    /// file. Equal texts are equal experiments, but for what logs and traces hold that they name.
+    fn text(&self) -> PyResult<String> {
+        let catalogue = blklab::targets::catalogue();
+        let toml = self.value.to_toml("job", &catalogue).map_err(raise)?;
+        let job = match &self.value.workload {
+            Workload::Fio { text, .. } => text,
+            _ => "",
+        };
+        Ok(format!("{toml}\n{job}"))
+    }
+
     /// Its name.
     #[getter]
     fn id(&self) -> &str {

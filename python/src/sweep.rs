@@ -3,12 +3,13 @@
 
 use crate::errors::class_of;
 use crate::experiment::Experiment;
-use crate::plan::{Planned, Stack, planned};
+use crate::plan::{Planned, Stack, told};
 use crate::run::{Failed, run_one};
 use crate::scheduler::schedulers;
 use crate::table::{Cells, Table, table};
 use crate::waiting::wait_for;
 use blklab::job_rows::{JobRow, job_rows};
+use blklab::matrix;
 use blklab::metric::{DISK, DiskNumbers, JOBS};
 use blklab::run::{Collect, RunOptions, RunOutput};
 use blklab::targets;
@@ -30,7 +31,7 @@ struct Done {
 type Failure = (usize, String, String);
 
 /// Runs points, each an experiment with a stack that names one value for everything, at most
-/// `threads` at a time. The table has a row for each point (column `point`, from 0) and the
+/// `threads` at a time. Of the repetitions that a stack asks for a point is the last. The table has a row for each point (column `point`, from 0) and the
 /// jobs of each name in each direction, with every metric of jobs and disks; the failures are
 /// those that could not be planned or run.
 #[pyfunction]
@@ -77,18 +78,24 @@ pub(crate) fn sweep(
     Ok((rows(&all, bins)?, failures))
 }
 
+/// The plan of the last repetition of a point, which is the one that it stands for.
 fn plan_one(
     e: &blklab::experiment::Experiment,
     stack: &Stack,
     planner: &targets::Planner,
 ) -> Result<Planned, Error> {
-    let mut plans = planned(std::slice::from_ref(e), &stack.overrides()?, planner)?;
-    match (plans.pop(), plans.is_empty()) {
-        (Some(plan), true) => Ok(plan),
-        _ => Err(Error::new(
-            "a point of a sweep is one experiment, not several",
-        )),
-    }
+    let overrides = stack.overrides()?;
+    let cells = matrix::expand(std::slice::from_ref(e), &overrides, planner);
+    let mut cells = cells.map_err(|refused| told(refused, &overrides))?;
+    let one = u32::try_from(cells.len()) == Ok(overrides.repeat);
+    let (Some(cell), true) = (cells.pop(), one) else {
+        let text = "a point of a sweep is one experiment, not several";
+        return Err(Error::new(text));
+    };
+    let plans = matrix::plans(std::slice::from_ref(&cell), &overrides, planner);
+    let mut plans = plans.map_err(|refused| told(refused, &overrides))?;
+    let plan = plans.pop().expect("a cell has a plan");
+    Ok(Planned { cell, plan })
 }
 
 fn one(planned: &Planned, stop: &Arc<AtomicBool>) -> Result<Done, Failed> {
@@ -167,10 +174,7 @@ fn rows(all: &[(usize, Done)], bins: bool) -> PyResult<Table> {
     }));
     columns.extend(DISK.iter().map(|metric| {
         let values = each().map(|(_, done, _)| metric.of_disk(&done.disk));
-        (
-            format!("disk_{}", metric.column()),
-            Cells::Floats(values.collect()),
-        )
+        (metric.column(), Cells::Floats(values.collect()))
     }));
     if bins {
         let pairs = |row: &JobRow| serde_json::to_string(row.numbers.clat_bins()).ok();

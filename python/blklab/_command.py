@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The commands ``blklab-sweep``, ``blklab-tune`` and ``blklab-fleet``, which ``blklab sweep``
+and its siblings run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from blklab._native import BlklabError, InputError
+
+#: Exit codes, as those of the command.
+_FAILED, _WRONG, _INTERRUPTED = 1, 2, 130
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except BlklabError as e:
+        print(f"blklab: {e}", file=sys.stderr)
+        return _WRONG
+    except ModuleNotFoundError as e:
+        print(f"blklab: the Python package {e.name} is not installed", file=sys.stderr)
+        return _WRONG
+    except KeyboardInterrupt:
+        print("blklab: interrupted; what is done is kept", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        return _FAILED
+
+
+def _where(parser: argparse.ArgumentParser) -> None:
+    """Options that say where things run."""
+    parser.add_argument("--workers", type=int, metavar="N", help="how many run at a time")
+    parser.add_argument(
+        "--threads", action="store_true", help="in threads of this process, not in processes"
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="on the workers of a Dask scheduler: tcp://HOST:8786"
+    )
+
+
+@contextmanager
+def _executor(said: argparse.Namespace) -> Iterator[Executor | None]:
+    if said.threads and said.dask:
+        raise InputError("--threads: --dask says another place")
+    if said.threads:
+        with ThreadPoolExecutor(said.workers) as threads:
+            yield threads
+    elif said.dask:
+        import distributed
+
+        connect: Any = distributed.Client
+        try:
+            client = connect(said.dask, timeout=10)
+        except OSError as e:
+            raise InputError(f"--dask {said.dask}: no scheduler answers: {e}") from None
+        with client:
+            yield client.get_executor()
+    else:
+        yield None
+
+
+def sweep(arguments: Sequence[str] | None = None) -> int:
+    """Runs ``blklab-sweep``; gives its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="blklab sweep",
+        description="Runs the points of a sweep and keeps their metrics in Parquet files. "
+        "What is there is not run again.",
+    )
+    parser.add_argument("file", metavar="FILE.toml", help="what is swept (docs/python-sweeps.md)")
+    parser.add_argument("--out", metavar="FOLDER", help="where the rows go, if FILE does not say")
+    parser.add_argument("--shard", metavar="I/N", help="only this part of the runs")
+    parser.add_argument("--budget-runs", type=int, metavar="N", help="at most so many runs")
+    parser.add_argument("--budget-seconds", type=float, metavar="S", help="at most so long")
+    parser.add_argument("--repeat", type=int, metavar="N", help="repetitions of each point")
+    parser.add_argument("--bins", action="store_true", help="rows have fio's bins of latency")
+    parser.add_argument(
+        "--summary", metavar="METRIC", help="print this metric by factors when all is done"
+    )
+    _where(parser)
+    return _guarded(lambda: _sweep(parser.parse_args(arguments)))
+
+
+def _sweep(said: argparse.Namespace) -> int:
+    from blklab import _sweep as sweeps
+    from blklab._sweep._file import read_spec
+
+    keywords = read_spec(said.file)
+    own: dict[str, Any] = {
+        "out": said.out,
+        "shard": said.shard,
+        "budget_runs": said.budget_runs,
+        "budget_seconds": said.budget_seconds,
+        "repeat": said.repeat,
+        "bins": said.bins or None,
+        "workers": said.workers,
+    }
+    keywords.update({name: value for name, value in own.items() if value is not None})
+    if "out" not in keywords:
+        raise InputError(f"{said.file}: it has no out, a folder for the rows: say --out FOLDER")
+    with _executor(said) as executor:
+        done = sweeps.sweep(**keywords, executor=executor)
+    tally = done.tally
+    assert tally is not None
+    print(f"{tally.asked} runs: {tally.there} were there, {tally.done} done, {tally.failed} failed")
+    if tally.ended:
+        print(f"ended early: {tally.ended}")
+    if tally.lost:
+        print(f"workers were lost {tally.lost} times")
+    if tally.done:
+        each = tally.simulated_seconds / tally.done * 1e3
+        beside = (tally.worker_seconds - tally.simulated_seconds) / tally.done * 1e3
+        print(
+            f"{tally.wall_seconds:.1f} s; a run took {each:.3g} ms of a worker, and {beside:.3g} "
+            "ms beside"
+        )
+    _failures(done)
+    if said.summary:
+        _table(done.summary(said.summary))
+    print(f"rows: {done.path}/runs/*.parquet")
+    return _FAILED if tally.failed and not (tally.done or tally.there) else 0
+
+
+def _failures(done: Any) -> None:
+    reasons: dict[tuple[str, str], int] = {}
+    for row in done.failures:
+        reason = (row["class"], row["text"])
+        reasons[reason] = reasons.get(reason, 0) + 1
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    for (kind, text), number in ordered[:5]:
+        print(f"failed {number} times: {kind}: {text}")
+    if len(ordered) > 5:
+        print(f"and {len(ordered) - 5} other reasons, in {done.path}/failures/*.parquet")
+
+
+def _table(table: Any) -> None:
+    def text(value: Any) -> str:
+        if value is None:
+            return ""
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+    rows = [table.columns, *([text(row[c]) for c in table.columns] for row in table)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(table.columns))]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(line.rstrip())
+
+
+if __name__ == "__main__":
+    sys.exit(sweep())
