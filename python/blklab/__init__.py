@@ -35,6 +35,7 @@ from blklab._results import Comparison, Run, Runs, Trace, Why
 from blklab._scheduler import Request, Scheduler
 from blklab._sweep import Range, Sweep, sweep
 from blklab._table import Table
+from blklab._tune import Tuned, tune
 
 __all__ = [
     "BlklabError",
@@ -55,6 +56,7 @@ __all__ = [
     "Table",
     "TargetError",
     "Trace",
+    "Tuned",
     "UnknownNameError",
     "Why",
     "__version__",
@@ -67,4 +69,5 @@ __all__ = [
     "report",
     "run",
     "sweep",
+    "tune",
 ]

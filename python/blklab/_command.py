@@ -151,5 +151,40 @@ def _table(table: Any) -> None:
         print(line.rstrip())
 
 
+def tune(arguments: Sequence[str] | None = None) -> int:
+    """Runs ``blklab-tune``; gives its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="blklab tune",
+        description="Looks for settings that make several figures better at once, tries them on "
+        "seeds and loads that were held out, and says what to paste, or to leave it as it is.",
+    )
+    parser.add_argument("file", metavar="FILE.toml", help="what is tuned (docs/python-tuning.md)")
+    parser.add_argument("--trials", type=int, metavar="N", help="settings that are tried")
+    parser.add_argument("--sampler", choices=["default", "gp"], help="which of Optuna's samplers")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the search and of the runs")
+    parser.add_argument("--disk", metavar="NAME", help="the disk in what is to be pasted: sda")
+    parser.add_argument("--out", metavar="FOLDER", help="keep all runs there")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw the trials and the front")
+    _where(parser)
+    return _guarded(lambda: _tune(parser.parse_args(arguments)))
+
+
+def _tune(said: argparse.Namespace) -> int:
+    from blklab import _tune as tuning
+    from blklab._tune._file import read_tuning
+
+    keywords = read_tuning(said.file)
+    for name in ("trials", "sampler", "seed", "disk", "out", "workers"):
+        value = getattr(said, name)
+        if value is not None:
+            keywords[name] = value
+    with _executor(said) as executor:
+        tuned = tuning.tune(**keywords, executor=executor)
+    print(tuned)
+    if said.plot:
+        tuned.plot(said.plot)
+    return 0
+
+
 if __name__ == "__main__":
     sys.exit(sweep())

@@ -137,7 +137,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     if isinstance(value, (list, tuple)):
         return "+".join(shown(v) for v in value)
     return str(value)

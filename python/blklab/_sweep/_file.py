@@ -67,7 +67,7 @@ def keywords_of(
         if name not in known:
             raise InputError(f"{os.fspath(path)}: '{name}' is no key: there are {', '.join(known)}")
     keywords = {name: value for name, value in said.items() if name not in _OWN}
-    keywords["job"] = _jobs(said, path)
+    keywords["job"] = jobs_of(said, path)
     factors = said.get("factors", {})
     if not isinstance(factors, Mapping):
         raise InputError(f"{os.fspath(path)}: factors is a table")
@@ -77,11 +77,12 @@ def keywords_of(
                 f"{os.fspath(path)}: factors.{name}: there are {', '.join(KEYWORDS)}, and settings "
                 "below factors.set"
             )
-        keywords[name] = _flat(value) if name == "set" else value
+        keywords[name] = flat(value, "factors.set") if name == "set" else value
     return keywords
 
 
-def _jobs(said: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
+def jobs_of(said: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
+    """The jobs that ``job`` or ``jobs`` of a file names."""
     if ("job" in said) == ("jobs" in said):
         raise InputError(
             f"{os.fspath(path)}: it names job, a path, a text or a list of them, or jobs, a table "
@@ -104,14 +105,14 @@ def _jobs(said: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
     return [found(each) for each in job] if isinstance(job, list) else found(job)
 
 
-def _flat(settings: Any) -> dict[str, Any]:
-    """Settings whose names have dots may be tables: ``device = { rpm = 5400 }``."""
+def flat(settings: Any, name: str) -> dict[str, Any]:
+    """Settings whose names have dots may be tables: ``device = { rpm = [5400, 7200] }``."""
     if not isinstance(settings, Mapping):
-        raise InputError("factors.set is a table of settings")
+        raise InputError(f"{name} is a table")
     found: dict[str, Any] = {}
-    for name, value in settings.items():
+    for key, value in settings.items():
         if isinstance(value, Mapping) and "low" not in value and "high" not in value:
-            found.update({f"{name}.{inner}": v for inner, v in _flat(value).items()})
+            found.update({f"{key}.{inner}": v for inner, v in flat(value, name).items()})
         else:
-            found[name] = value
+            found[key] = value
     return found

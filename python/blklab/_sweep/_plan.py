@@ -179,8 +179,9 @@ def named_experiments(jobs: Job | Sequence[Job] | Mapping[str, Job]) -> dict[str
     """Experiments by name; equal names get a number."""
     if isinstance(jobs, Mapping) and not _is_job(jobs):
         return {str(name): experiment(job) for name, job in jobs.items()}
-    several = isinstance(jobs, Sequence) and not isinstance(jobs, str)
-    listed: list[Any] = [*jobs] if several else [jobs]
+    listed: list[Any] = [jobs]
+    if isinstance(jobs, Sequence) and not isinstance(jobs, str):
+        listed = [*jobs]
     found: dict[str, Experiment] = {}
     for job in listed:
         each = experiment(job)

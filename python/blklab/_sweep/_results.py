@@ -226,17 +226,13 @@ class Sweep:
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for name in ("repetitions", "mean", "low", "high", "min", "max"):
             columns[name] = []
-        for group, repetitions in groups.items():
+        for key, repetitions in groups.items():
             means = [sum(values) / len(values) for values in repetitions.values()]
-            mean, low, high = interval(means)
-            for name, value in zip(names, group, strict=True):
+            for name, value in zip(names, key, strict=True):
                 columns[name].append(value)
-            found: tuple[float | None, ...] = (
-                *(len(means), mean, low, high),
-                *(min(means), max(means)),
-            )
-            for name, value in zip([*columns][len(names) :], found, strict=True):
-                columns[name].append(value)
+            found = (len(means), *interval(means), min(means), max(means))
+            for name, number in zip([*columns][len(names) :], found, strict=True):
+                columns[name].append(number)
         return Table(columns)
 
     def best(

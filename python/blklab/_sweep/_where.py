@@ -140,9 +140,9 @@ def _value(node: ast.AST, point: Mapping[str, Any]) -> Any:
             return _computed(type(op), _value(left, point), _value(right, point))
         case ast.Compare(left=left, ops=ops, comparators=others):
             one = _value(left, point)
-            for op, node_ in zip(ops, others, strict=True):
+            for sign, node_ in zip(ops, others, strict=True):
                 other = _value(node_, point)
-                if not _COMPARED[type(op)](one, other):
+                if not _COMPARED[type(sign)](one, other):
                     return False
                 one = other
             return True
