@@ -204,7 +204,7 @@ def test_rows_that_are_not_here_are_no_rows(tmp_path):
 
             batch = pickle.loads(packed)
             future = Future()
-            outcome = _work.run_batch(batch)
+            outcome = _work.run_here(batch)
             Path(batch.file).unlink()
             future.set_result(outcome)
             return future

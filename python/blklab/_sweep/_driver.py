@@ -6,17 +6,16 @@ from __future__ import annotations
 import pickle
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from blklab._native import InputError
 from blklab._sweep._executors import Pool, is_loss
-from blklab._sweep._plan import Plan, RunOf
 from blklab._sweep._progress import Progress
 from blklab._sweep._store import Store
-from blklab._sweep._work import Batch, Failure, Outcome, run_batch, run_packed
+from blklab._sweep._work import Failure, Outcome, run_here, run_packed
 
 #: Runs of a batch, at most: what is lost with a worker, and what a message holds.
 _RUNS_MAX = 5000
@@ -37,22 +36,40 @@ _AHEAD = 2
 _LOSSES_MAX = 2
 
 
+class Tasks(Protocol):
+    """What is to be done: runs, each with a ``key`` that tells it apart for good."""
+
+    def runs(self) -> Iterable[Any]:
+        """The runs in the order in which they are begun."""
+
+    def kind(self, run: Any) -> Any:
+        """What is equal for runs that take equally long."""
+
+    def batch(self, file: str, runs: Sequence[Any]) -> Any:
+        """What goes to a worker for some runs: its ``run`` writes their rows to the file."""
+
+    def describe(self) -> dict[str, Any]:
+        """What must be the same in all runs of a folder."""
+
+    def identity(self, runs: Sequence[Any]) -> dict[str, Any]:
+        """Columns that tell runs apart."""
+
+
 @dataclass
 class Work:
     """Runs that go to a worker together.
 
     Parameters
     ----------
-    runs : list of RunOf
+    runs : list
         The runs.
     losses : int
         How many workers were lost with it while nothing else ran.
     """
 
-    runs: list[RunOf]
+    runs: list[Any]
     losses: int = 0
     file: str = ""
-    began: float = 0.0
 
 
 @dataclass
@@ -89,30 +106,24 @@ class Tally:
 class Costs:
     """How long runs take, by kind: experiment and device. Learned as they end."""
 
-    def __init__(self, plan: Plan) -> None:
-        names = [f.name for f in plan.factors]
-        self._device = names.index("device") if "device" in names else None
-        self._means: dict[tuple[int, str], tuple[float, int]] = {}
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._means: dict[Any, tuple[float, int]] = {}
 
-    def kind(self, run: RunOf) -> tuple[int, str]:
-        """The kind of a run."""
-        device = "" if self._device is None else str(run.values[self._device])
-        return run.experiment, device
-
-    def seconds(self, run: RunOf) -> float | None:
+    def seconds(self, run: Any) -> float | None:
         """How long a run takes, if somebody knows."""
-        mean = self._means.get(self.kind(run))
+        mean = self._means.get(self._tasks.kind(run))
         return mean[0] if mean else None
 
-    def learn(self, runs: list[RunOf], seconds: float) -> None:
+    def learn(self, runs: list[Any], seconds: float) -> None:
         """Some runs took so long together. Kinds of a mixed batch share it by what was known."""
         guesses = [self.seconds(run) or 0.0 for run in runs]
         known = sum(guesses)
         each = seconds / len(runs)
-        found: dict[tuple[int, str], list[float]] = {}
+        found: dict[Any, list[float]] = {}
         for run, guess in zip(runs, guesses, strict=True):
             share = guess * seconds / known if guess and known else each
-            found.setdefault(self.kind(run), []).append(share)
+            found.setdefault(self._tasks.kind(run), []).append(share)
         for kind, shares in found.items():
             mean = sum(shares) / len(shares)
             before, times = self._means.get(kind, (mean, 0))
@@ -126,7 +137,7 @@ class Driver:
 
     def __init__(
         self,
-        plan: Plan,
+        tasks: Tasks,
         store: Store,
         pool: Pool,
         *,
@@ -135,15 +146,15 @@ class Driver:
         budget_seconds: float | None = None,
         batch_seconds: float = 2.0,
         progress: bool | None = None,
+        unit: str = "runs",
     ) -> None:
-        self._plan = plan
+        self._tasks = tasks
         self._store = store
         self._pool = pool
         self._batch_seconds = batch_seconds
         self._budget_runs = budget_runs
         self._budget_seconds = budget_seconds
-        self._costs = Costs(plan)
-        self._sources = [e.source for e in plan.experiments.values()]
+        self._costs = Costs(tasks)
         self._suspects: deque[Work] = deque()
         self._under_way: dict[Future[Any], Work] = {}
         self.tally = Tally()
@@ -151,14 +162,16 @@ class Driver:
         done, failed = store.there()
         place, of = shard
         mine = [
-            run for run in _unique(plan.runs()) if of == 1 or int(run.key[:8], 16) % of == place - 1
+            run
+            for run in _unique(tasks.runs())
+            if of == 1 or int(run.key[:8], 16) % of == place - 1
         ]
         missing = [run for run in mine if run.key not in done and run.key not in failed]
         self.tally.asked = len(mine)
         self.tally.there = len(mine) - len(missing)
         self._left = deque(missing if budget_runs is None else missing[:budget_runs])
         self._cut = len(missing) - len(self._left)
-        self._progress = Progress(len(self._left), "runs", progress)
+        self._progress = Progress(len(self._left), unit, progress)
 
     def run(self) -> Tally:
         """Runs what is missing.
@@ -210,18 +223,18 @@ class Driver:
                     return
             self._send(Work(self._next_runs()))
 
-    def _next_runs(self) -> list[RunOf]:
-        runs: list[RunOf] = []
+    def _next_runs(self) -> list[Any]:
+        runs: list[Any] = []
         seconds = 0.0
         # Towards the end batches are smaller, so that workers end at the same time.
         share = max(len(self._left) // (self._pool.workers * _AHEAD), 1)
-        new: set[tuple[int, str]] = set()
+        new: set[Any] = set()
         while self._left and len(runs) < _RUNS_MAX:
             if len(runs) >= share and (seconds >= _SECONDS_MIN or new):
                 break
             cost = self._costs.seconds(self._left[0])
             if cost is None:
-                new.add(self._costs.kind(self._left[0]))
+                new.add(self._tasks.kind(self._left[0]))
                 if len(runs) >= _RUNS_FIRST:
                     break
             elif new or (runs and seconds + cost > self._batch_seconds):
@@ -232,24 +245,12 @@ class Driver:
 
     def _send(self, work: Work) -> None:
         work.file = self._store.next_file()
-        used = {run.experiment for run in work.runs}
-        names = self._plan.names
-        batch = Batch(
-            work.file,
-            {place: self._sources[place] for place in used},
-            {place: names[place] for place in used},
-            tuple(self._plan.columns),
-            tuple(work.runs),
-            self._plan.seed,
-            self._plan.repeat_exact,
-            self._plan.bins,
-        )
-        work.began = time.monotonic()
+        batch = self._tasks.batch(work.file, work.runs)
         try:
             if self._pool.packs:
                 future = self._pool.submit(run_packed, _packed(batch))
             else:
-                future = self._pool.submit(run_batch, batch)
+                future = self._pool.submit(run_here, batch)
         except Exception as e:
             if is_loss(e):
                 # What it broke at comes first: it may be what broke it.
@@ -365,7 +366,7 @@ def _halves(work: Work) -> list[Work]:
     return [Work(work.runs[:middle]), Work(work.runs[middle:])]
 
 
-def _unique(runs: Iterable[RunOf]) -> Iterator[RunOf]:
+def _unique(runs: Iterable[Any]) -> Iterator[Any]:
     """Runs without those that are the same as one before."""
     seen: set[str] = set()
     for run in runs:
@@ -374,7 +375,7 @@ def _unique(runs: Iterable[RunOf]) -> Iterator[RunOf]:
             yield run
 
 
-def _packed(batch: Batch) -> bytes:
+def _packed(batch: Any) -> bytes:
     """A batch for a pipe; what stands in no module goes with its code if cloudpickle is there."""
     try:
         return pickle.dumps(batch)

@@ -17,35 +17,14 @@ from blklab import _native
 from blklab._job import Experiment, Job, experiment
 from blklab._native import InputError
 from blklab._scheduler import Scheduler
-from blklab._stack import Stack, stack
 from blklab._sweep import _design
-from blklab._sweep._factors import EXPERIMENT, KEYWORDS, Column, Factor
+from blklab._sweep._factors import EXPERIMENT, Column, Factor
+from blklab._sweep._point import RunOf, stack_of
 from blklab._sweep._where import Condition, condition
+from blklab._sweep._work import Batch, factor_columns
 
 #: What a sweep's conditions are said in.
 Where = str | Condition | Sequence[str | Condition] | None
-
-
-@dataclass(frozen=True)
-class RunOf:
-    """A run that a sweep asks for.
-
-    Parameters
-    ----------
-    key : str
-        Hash of the experiment, its stack, its seed and the version of blklab.
-    experiment : int
-        Place of its experiment.
-    values : tuple
-        A value for each factor.
-    repetition : int
-        Which repetition, from 0.
-    """
-
-    key: str
-    experiment: int
-    values: tuple[Any, ...]
-    repetition: int
 
 
 @dataclass(frozen=True)
@@ -99,12 +78,43 @@ class Plan:
     def __len__(self) -> int:
         return len(self.points) * self.repeat
 
+    @cached_property
+    def _device(self) -> int | None:
+        return next((i for i, f in enumerate(self.factors) if f.name == "device"), None)
+
+    def kind(self, run: RunOf) -> Any:
+        """What takes equally long: the same experiment on the same device."""
+        return run.experiment, "" if self._device is None else str(run.values[self._device])
+
+    def batch(self, file: str, runs: Sequence[RunOf]) -> Batch:
+        """What goes to a worker for some runs."""
+        used = {run.experiment for run in runs}
+        sources = [e.source for e in self.experiments.values()]
+        return Batch(
+            file,
+            {place: sources[place] for place in used},
+            {place: self.names[place] for place in used},
+            tuple(self.columns),
+            tuple(runs),
+            self.seed,
+            self.repeat_exact,
+            self.bins,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What must be the same in all runs of a folder."""
+        return {"columns": {c.name: c.kind for c in self.columns}, "bins": self.bins}
+
+    def identity(self, runs: Sequence[RunOf]) -> dict[str, Any]:
+        """Columns that tell runs apart."""
+        return dict(factor_columns(self.columns, dict(enumerate(self.names)), runs, self.seed))
+
     def runs(self) -> Iterator[RunOf]:
         """The runs in the order in which they are begun."""
         points: Sequence[tuple[int, tuple[Any, ...]]] = self.points
         if self.order == "spread":
             points = sorted(points, key=lambda p: hashlib.sha256(repr(p).encode()).digest())
-        device = next((i for i, f in enumerate(self.factors) if f.name == "device"), None)
+        device = self._device
         if self.order == "kind" and device is not None:
             points = sorted(points, key=lambda p: (p[0], str(p[1][device])))
         described = [self._described(place, values) for place, values in points]
@@ -130,15 +140,6 @@ class Plan:
         varied = repetition > 0 and not self.repeat_exact
         text = f"{described}\n{self.seed + repetition} {varied}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def stack_of(
-    named: Mapping[str, Any], *, seed: int | None = None, repeat: int = 1, exact: bool = False
-) -> Stack:
-    """The stack of a point's factors."""
-    keywords = {name: [v] for name, v in named.items() if name in KEYWORDS and v is not None}
-    settings = {name: [v] for name, v in named.items() if name not in KEYWORDS and v is not None}
-    return stack(**keywords, set=settings, seed=seed, repeat=repeat, repeat_exact=exact)
 
 
 def _experiment_hash(e: Experiment) -> str:

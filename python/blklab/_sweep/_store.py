@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from blklab import _native
 from blklab._native import InputError
-from blklab._sweep._plan import Plan
-from blklab._sweep._work import Failure, factor_columns, write
+from blklab._sweep._work import Failure, write
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from blklab._sweep._driver import Tasks
 
 #: Version of the folder's layout.
 FORMAT = 1
@@ -34,9 +35,9 @@ FORMAT = 1
 class Store:
     """A folder that this process writes to, alone."""
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, tasks: Tasks) -> None:
         self.folder = folder
-        self.plan = plan
+        self._tasks = tasks
         self.session = uuid.uuid4().hex[:12]
         #: Failures that could not be written.
         self.unwritten: list[Failure] = []
@@ -71,19 +72,15 @@ class Store:
         self.close()
 
     def _describe(self) -> None:
-        mine = {
-            "format": FORMAT,
-            "columns": {c.name: c.kind for c in self.plan.columns},
-            "bins": self.plan.bins,
-        }
+        mine = {"format": FORMAT, **self._tasks.describe()}
         path = self.folder / "sweep.json"
         if path.exists():
             theirs = read_description(self.folder)
-            for what in ("columns", "bins"):
-                if theirs[what] != mine[what]:
+            for what, value in mine.items():
+                if theirs.get(what) != value:
                     raise InputError(
-                        f"{self.folder}: it has a sweep with {what} {theirs[what]}, not "
-                        f"{mine[what]}: name another folder"
+                        f"{self.folder}: it has a sweep with {what} {theirs.get(what)}, not "
+                        f"{value}: name another folder"
                     )
             return
         mine["version"] = _native.version
@@ -115,10 +112,7 @@ class Store:
             return
         import pyarrow as pa
 
-        plan = self.plan
-        names = dict(enumerate(plan.names))
-        runs = [f.run for f in failures]
-        columns: dict[str, Any] = dict(factor_columns(plan.columns, names, runs, plan.seed))
+        columns = self._tasks.identity([f.run for f in failures])
         columns["class"] = pa.array([f.kind for f in failures], pa.string())
         columns["text"] = pa.array([f.text for f in failures], pa.string())
         columns["passing"] = pa.array([f.passing for f in failures], pa.bool_())

@@ -8,7 +8,7 @@ import os
 import pickle
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from blklab import _native
 from blklab._job import Experiment
 from blklab._sweep._factors import EXPERIMENT, Column
-from blklab._sweep._plan import RunOf, stack_of
+from blklab._sweep._point import RunOf, stack_of
 from blklab._table import Table
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class Batch:
     repeat_exact: bool
     bins: bool
 
+    def run(self) -> Outcome:
+        """Runs it, and writes its rows."""
+        return guarded(lambda: _run(self))
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -66,7 +70,7 @@ class Failure:
 
     Parameters
     ----------
-    run : RunOf
+    run
         Which.
     kind : str
         The class of the exception.
@@ -76,7 +80,7 @@ class Failure:
         Whether the machine failed, not the run: it is tried again when the sweep goes on.
     """
 
-    run: RunOf
+    run: Any
     kind: str
     text: str
     passing: bool = False
@@ -118,53 +122,64 @@ def start_worker(parent: int) -> None:
 
 def run_packed(packed: bytes) -> Outcome:
     """Runs a batch that came through a pipe."""
-    return run_batch(pickle.loads(packed))
+    outcome: Outcome = pickle.loads(packed).run()
+    return outcome
 
 
-def run_batch(batch: Batch) -> Outcome:
-    """Runs a batch. Whatever is raised in it comes back as a value: a worker lives on."""
+def run_here(batch: Any) -> Outcome:
+    """Runs a batch of this process."""
+    outcome: Outcome = batch.run()
+    return outcome
+
+
+def guarded(work: Callable[[], tuple[int, list[tuple[int, str, str]], float]]) -> Outcome:
+    """What came of a batch. Whatever is raised in it is a value: a worker lives on."""
     began = time.perf_counter()
     worker = f"{os.uname().nodename}/{os.getpid()}"
-    simulated = 0.0
     try:
-        points = []
-        failed: list[tuple[int, str, str]] = []
-        places = []
-        for place, run in enumerate(batch.runs):
-            named = {c.name: v for c, v in zip(batch.columns, run.values, strict=True)}
-            try:
-                chosen = stack_of(
-                    named, seed=batch.seed, repeat=run.repetition + 1, exact=batch.repeat_exact
-                )
-                points.append((_experiment(batch.experiments[run.experiment])._native, chosen))
-                places.append(place)
-            except Exception as e:
-                failed.append((place, type(e).__name__, str(e)))
-        start = time.perf_counter()
-        table, failures = _native.sweep(points, 1, batch.bins)
-        simulated = time.perf_counter() - start
-        for point, kind, text in failures:
-            if kind == "Interrupted":
-                raise KeyboardInterrupt
-            failed.append((places[point], kind, text))
-        with_rows = set(table.column("point")) | {point for point, _, _ in failures}
-        for point in range(len(points)):
-            if point not in with_rows:
-                failed.append((places[point], "InputError", "no job did any I/O: no rows"))
-        rows = _rows(batch, Table(table), places)
-        if rows.num_rows:
-            write(rows, Path(batch.file))
-        done = len(batch.runs) - len(failed)
-        return Outcome(done, tuple(failed), None, time.perf_counter() - began, simulated, worker)
+        done, failed, inside = work()
+        return Outcome(done, tuple(failed), None, time.perf_counter() - began, inside, worker)
+    except (KeyboardInterrupt, SystemExit):
+        raise
     except BaseException as e:
         # A panic of the native module is no Exception.
-        if isinstance(e, (KeyboardInterrupt, SystemExit)):
-            raise
-        error = (_class_of(e), " ".join(str(e).split()) or type(e).__name__)
-        return Outcome(0, (), error, time.perf_counter() - began, simulated, worker)
+        error = (class_of(e), " ".join(str(e).split()) or type(e).__name__)
+        return Outcome(0, (), error, time.perf_counter() - began, 0.0, worker)
 
 
-def _class_of(e: BaseException) -> str:
+def _run(batch: Batch) -> tuple[int, list[tuple[int, str, str]], float]:
+    points = []
+    failed: list[tuple[int, str, str]] = []
+    places = []
+    for place, run in enumerate(batch.runs):
+        named = {c.name: v for c, v in zip(batch.columns, run.values, strict=True)}
+        try:
+            chosen = stack_of(
+                named, seed=batch.seed, repeat=run.repetition + 1, exact=batch.repeat_exact
+            )
+            points.append((_experiment(batch.experiments[run.experiment])._native, chosen))
+            places.append(place)
+        except Exception as e:
+            failed.append((place, type(e).__name__, str(e)))
+    start = time.perf_counter()
+    table, failures = _native.sweep(points, 1, batch.bins)
+    simulated = time.perf_counter() - start
+    for point, kind, text in failures:
+        if kind == "Interrupted":
+            raise KeyboardInterrupt
+        failed.append((places[point], kind, text))
+    with_rows = set(table.column("point")) | {point for point, _, _ in failures}
+    for point in range(len(points)):
+        if point not in with_rows:
+            failed.append((places[point], "InputError", "no job did any I/O: no rows"))
+    rows = _rows(batch, Table(table), places)
+    if rows.num_rows:
+        write(rows, Path(batch.file))
+    return len(batch.runs) - len(failed), failed, simulated
+
+
+def class_of(e: BaseException) -> str:
+    """What a failure is called."""
     if isinstance(e, MemoryError):
         return "OutOfMemory"
     if isinstance(e, OSError):
