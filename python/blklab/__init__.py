@@ -16,7 +16,7 @@ Times are in nanoseconds of virtual time unless a name says otherwise, lengths i
 on a disk in sectors of 512 bytes.
 """
 
-from blklab import list  # noqa: A004 -- named as the command's subcommand
+from blklab import fleet, list  # noqa: A004 -- named as the command's subcommand
 from blklab._api import compare, load, matrix, report, run
 from blklab._changes import KernelChanges, kernels
 from blklab._job import Experiment, experiment
@@ -62,6 +62,7 @@ __all__ = [
     "__version__",
     "compare",
     "experiment",
+    "fleet",
     "kernels",
     "list",
     "load",

@@ -186,5 +186,47 @@ def _tune(said: argparse.Namespace) -> int:
     return 0
 
 
+def fleet(arguments: Sequence[str] | None = None) -> int:
+    """Runs ``blklab-fleet``; gives its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="blklab fleet",
+        description="Reads many traces: what makes I/O slow on which hosts, and which disks are "
+        "slow among those of the same model. What was read is not read again.",
+    )
+    parser.add_argument(
+        "traces", nargs="+", metavar="TRACES", help="files, folders, patterns, s3://… addresses"
+    )
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="where the rows go")
+    parser.add_argument(
+        "--pattern", metavar="REGEX", help="what paths say: (?P<host>[^/]+)/(?P<model>[^/]+)/"
+    )
+    parser.add_argument("--about", metavar="CSV", help="host, model, kernel by path or host")
+    parser.add_argument("--context", action="append", default=[], metavar="FILE")
+    parser.add_argument("--by", metavar="NAMES", help="count findings by these: model,kernel")
+    _where(parser)
+    return _guarded(lambda: _fleet(parser.parse_args(arguments)))
+
+
+def _fleet(said: argparse.Namespace) -> int:
+    from blklab.fleet import survey
+
+    with _executor(said) as executor:
+        surveyed = survey(
+            said.traces,
+            out=said.out,
+            pattern=said.pattern,
+            about=said.about,
+            context=said.context,
+            executor=executor,
+            workers=said.workers,
+        )
+    print(surveyed)
+    if said.by:
+        print()
+        _table(surveyed.findings(by=said.by.split(",")))
+    print(f"\nrows: {surveyed.path}/runs/*.parquet")
+    return 0 if surveyed.files else _FAILED
+
+
 if __name__ == "__main__":
     sys.exit(sweep())
