@@ -371,3 +371,12 @@ def test_the_command_runs_a_file(tmp_path, capsys):
         said = capsys.readouterr()
         assert wrong in said.err
         assert said.err.startswith("blklab: ") and said.err.count("\n") == 1
+
+
+def test_progress_tells_how_far_it_is_and_how_long_it_takes():
+    from blklab._sweep._progress import Progress, clock
+
+    progress = Progress(100, "runs", shown=False)
+    progress.add(20, 5)
+    assert progress.line(50.0) == "25 of 100 runs, 5 failed, 0.5 a second, 2:30 left"
+    assert clock(3725) == "1:02:05"

@@ -378,11 +378,15 @@ def _unique(runs: Iterable[Any]) -> Iterator[Any]:
 def _packed(batch: Any) -> bytes:
     """A batch for a pipe; what stands in no module goes with its code if cloudpickle is there."""
     try:
-        return pickle.dumps(batch)
+        packed = pickle.dumps(batch)
+        if b"__main__" not in packed:
+            return packed
     except Exception:
-        try:
-            import cloudpickle
-        except ImportError:
-            raise
-        packed: bytes = cloudpickle.dumps(batch)
-        return packed
+        packed = None
+    # A worker's program is another one.
+    try:
+        import cloudpickle
+    except ImportError:
+        return packed if packed is not None else pickle.dumps(batch)
+    whole: bytes = cloudpickle.dumps(batch)
+    return whole

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    import pyarrow.dataset
 
 __all__ = ["Fleet", "survey"]
 
@@ -116,15 +117,22 @@ class Fleet:
         """The Parquet files with its rows."""
         return [str(path) for path in parts(self.path, "runs")]
 
-    def to_arrow(self) -> pyarrow.Table:
-        """A row for each device of each trace: host, model, kernel, times at the device
-        (``d2c``) and from its submission on (``q2c``) in ns, requests per second, findings."""
+    @property
+    def table(self) -> pyarrow.dataset.Dataset:
+        """The rows as a dataset of pyarrow, which reads what is asked of it.
+
+        One row for each device of each trace: host, model, kernel, times at the device (``d2c``)
+        and from its submission on (``q2c``) in ns, requests per second, findings.
+        """
         import pyarrow.dataset as ds
 
         if not self.files:
             raise InputError(f"{self.path}: no trace could be read; .failures says why")
-        rows = ds.dataset(self.files, format="parquet").to_table()
-        return rows.sort_by([("path", "ascending"), ("dev", "ascending")])
+        return ds.dataset(self.files, format="parquet")
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The rows in memory, ordered by path and device."""
+        return self.table.to_table().sort_by([("path", "ascending"), ("dev", "ascending")])
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a data frame of pandas."""
@@ -138,8 +146,15 @@ class Fleet:
         assert isinstance(frame, polars.DataFrame)
         return frame
 
-    def _rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist() if self.files else []
+    def _rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Some columns of all rows, ordered by path and device."""
+        if not self.files:
+            return []
+        wanted = list(dict.fromkeys([*columns, "path", "dev"]))
+        table = self.table.to_table(columns=wanted)
+        rows: list[dict[str, Any]] = table.sort_by(
+            [("path", "ascending"), ("dev", "ascending")]
+        ).to_pylist()
         return rows
 
     @property
@@ -148,7 +163,7 @@ class Fleet:
         import pyarrow.parquet as pq
 
         names = ["path", *self._names, "class", "text"]
-        done = {row["key"] for row in self._rows()}
+        done = {row["key"] for row in self._rows(["key"])}
         found = {}
         for file in parts(self.path, "failures"):
             for row in pq.ParquetFile(file).read().to_pylist():
@@ -161,7 +176,7 @@ class Fleet:
     def counts(self) -> dict[str, int]:
         """How many traces were read, were not, are incomplete (events lost, records damaged),
         and how many hosts and devices there are."""
-        rows = self._rows()
+        rows = self._rows(["key", "host", "model", "lost", "damaged"])
         traces = {row["key"]: row for row in rows}
         return {
             "traces": len(traces) + len(self.failures),
@@ -193,7 +208,7 @@ class Fleet:
                 raise InputError(f"by={name!r}: there are {', '.join(self._names)}")
         traces: dict[tuple[Any, ...], set[str]] = {}
         found: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for row in self._rows():
+        for row in self._rows(["key", *names, "findings"]):
             group = tuple(row[name] for name in names)
             traces.setdefault(group, set()).add(row["key"])
             for finding in json.loads(row["findings"]):
@@ -217,7 +232,7 @@ class Fleet:
     def _devices(self, figure: str) -> list[dict[str, Any]]:
         """One item for each device: the medians of its traces."""
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        for row in self._rows():
+        for row in self._rows([*ABOUT, figure, "rate"]):
             groups.setdefault(_device(row), []).append(row)
         found = []
         for rows in groups.values():
@@ -271,12 +286,12 @@ class Fleet:
         return Table({name: [item[name] for item in slow] for name in names})
 
     def _figure(self, said: str | None) -> str:
-        rows = self.to_arrow()
         if said is None:
+            rows = self.table.to_table(columns=["requests"])
             requests = [n for n in rows.column("requests").to_pylist() if n]
             many = bool(requests) and statistics.median(requests) >= _REQUESTS_P99
             return "d2c_p99_ns" if many else "d2c_p95_ns"
-        if said not in rows.column_names or not said.endswith("_ns"):
+        if said not in self.table.schema.names or not said.endswith("_ns"):
             raise InputError(f"figure={said!r}: a column of times, such as d2c_p99_ns")
         return said
 
