@@ -124,6 +124,37 @@ def test_the_run_that_kills_its_worker_is_found_and_the_others_go_on(tmp_path, m
     assert not len(again.failures)
 
 
+def test_a_pool_of_somebody_else_that_breaks_ends_the_sweep_with_reasons(tmp_path, monkeypatch):
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    asked = {"device": "nvme-consumer", "sched": ["bfq", "none", "kyber"], "repeat": 20}
+    context = multiprocessing.get_context("spawn")
+    with monkeypatch.context() as patched, ProcessPoolExecutor(1, mp_context=context) as pool:
+        patched.setattr(_driver, "run_packed", killing_packed)
+        swept = blklab.sweep(LOADS["reads"], out=tmp_path, executor=pool, **asked)
+    assert swept.tally.failed + swept.tally.done == 60
+    assert {r["class"] for r in swept.failures} == {"WorkerLost"}
+    # It ends as well if the pool is broken before it begins.
+    again = blklab.sweep(LOADS["reads"], out=tmp_path / "again", executor=pool_of_nobody(), **asked)
+    assert again.tally.failed == 60
+    with ThreadPoolExecutor(1) as threads:
+        rest = blklab.sweep(LOADS["reads"], out=tmp_path, executor=threads, **asked)
+    assert rest.tally.there + rest.tally.done == 60
+
+
+def pool_of_nobody():
+    """A process pool whose workers are gone."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    class Broken(ProcessPoolExecutor):
+        def submit(self, *_args, **_keywords):
+            raise BrokenProcessPool("gone")
+
+    return Broken(1)
+
+
 def test_a_full_disk_fails_runs_and_not_the_sweep(tmp_path, monkeypatch):
     import errno
 

@@ -254,11 +254,9 @@ class Driver:
         except Exception as e:
             if is_loss(e):
                 # What it broke at comes first: it may be what broke it.
-                self._suspects.append(work)
                 wait(self._under_way, timeout=_BREAKING_SECONDS)
                 self._take(list(self._under_way))
-                if not self._under_way:
-                    self._renew()
+                self._lost([work])
             else:
                 self._convict(work, type(e).__name__, f"cannot be sent to a worker: {e}")
             return
