@@ -221,3 +221,22 @@ def test_a_sweep_is_no_survey(tmp_path):
     (tmp_path / "sweep.json").write_text('{"format": 1, "columns": {}}')
     with pytest.raises(blklab.InputError, match="a sweep, not a survey"):
         Fleet(tmp_path)
+
+
+def test_surveys_of_several_days_are_one(tmp_path):
+    """A device that is slow on one day of three is none; the one that is slow on two is."""
+    rng = random.Random(3)
+    days = []
+    with ThreadPoolExecutor(2) as threads:
+        for day in range(3):
+            for host in range(8):
+                slower = 3.0 if (host, day) in {(5, 0), (5, 2), (2, 0)} else 1.0
+                folder = tmp_path / f"day{day}" / f"host{host}" / "ssd"
+                folder.mkdir(parents=True)
+                (folder / "t.txt").write_text(text_of(rng, 4e5, slower, 2e6))
+            days.append(tmp_path / f"rows{day}")
+            survey(tmp_path / f"day{day}", out=days[-1], pattern=PATTERN, executor=threads)
+    assert {r["host"] for r in Fleet(days[0]).slow_devices()} == {"host2", "host5"}
+    every = Fleet(*days)
+    assert every.counts["traces"] == 24
+    assert [(r["host"], r["traces"]) for r in every.slow_devices()] == [("host5", 3)]

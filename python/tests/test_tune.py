@@ -304,6 +304,20 @@ def test_what_is_wrong_is_said_at_once(threads):
         assert "\n" not in str(e.value)
 
 
+def test_the_gaussian_process_needs_its_package(threads):
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        with pytest.raises(blklab.InputError, match="needs torch"):
+            blklab.tune(DB, "p99 of db", sampler="gp", trials=2, confirm=3, executor=threads)
+    else:
+        knobs = {"nr_requests": {"low": 8, "high": 64}}
+        tuned = blklab.tune(
+            DB, "p99 of db", sampler="gp", knobs=knobs, trials=12, confirm=3, executor=threads
+        )
+        assert len(tuned.study.trials) == 12
+
+
 def test_the_command_tunes_by_a_file(tmp_path, capsys):
     from blklab import _command
 

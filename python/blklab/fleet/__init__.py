@@ -94,28 +94,38 @@ def survey(
 
 
 class Fleet:
-    """What a survey read.
+    """What surveys read: one, or those of several days together.
 
     Parameters
     ----------
-    folder : path
-        Where it lies.
+    *folders : path
+        Where they lie.
     tally : Tally, optional
         What the survey came to that was made just now.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], tally: Tally | None = None) -> None:
-        self.path = Path(folder)
-        described = read_description(self.path)
-        if not described.get("survey"):
-            raise InputError(f"{self.path}: it has a sweep, not a survey of traces")
-        self._names = list(described["columns"])
+    def __init__(self, *folders: str | os.PathLike[str], tally: Tally | None = None) -> None:
+        if not folders:
+            raise InputError("a survey has a folder")
+        self._folders = [Path(folder) for folder in folders]
+        described = [read_description(folder) for folder in self._folders]
+        self._names: list[str] = list(described[0].get("columns", ()))
+        for folder, each in zip(self._folders, described, strict=True):
+            if not each.get("survey"):
+                raise InputError(f"{folder}: it has a sweep, not a survey of traces")
+            if list(each["columns"]) != self._names:
+                raise InputError(f"{folder}: it knows other things of a trace than the first one")
         self.tally = tally
+
+    @property
+    def path(self) -> Path:
+        """Its folder, the first if there are several."""
+        return self._folders[0]
 
     @property
     def files(self) -> list[str]:
         """The Parquet files with its rows."""
-        return [str(path) for path in parts(self.path, "runs")]
+        return [str(path) for folder in self._folders for path in parts(folder, "runs")]
 
     @property
     def table(self) -> pyarrow.dataset.Dataset:
@@ -165,7 +175,8 @@ class Fleet:
         names = ["path", *self._names, "class", "text"]
         done = {row["key"] for row in self._rows(["key"])}
         found = {}
-        for file in parts(self.path, "failures"):
+        files = [file for folder in self._folders for file in parts(folder, "failures")]
+        for file in files:
             for row in pq.ParquetFile(file).read().to_pylist():
                 if row["key"] not in done:
                     found[row["key"]] = row
