@@ -107,6 +107,9 @@ def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _is_one(figure: Mapping[str, Any]) -> bool:
+    if figure["verdict"] == "one_run" and figure["ratio"]:
+        # Nothing is known of the noise.
+        return bool(abs(figure["ratio"] - 1) >= 0.01)
     return figure["verdict"] not in ("no_difference", "same")
 
 

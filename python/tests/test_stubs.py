@@ -57,7 +57,9 @@ def test_examples_in_docstrings(name):
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("python*.md")), ids=lambda p: p.name)
 def test_examples_in_docs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```pycon\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^```(?:pycon|python)\n(>>> .*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE
+    )
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(test)

@@ -1361,9 +1361,9 @@ pub(crate) struct ExampleArgs {
 
 /// What is handed over to a program.
 #[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
 pub(crate) struct ProgramArgs {
-    /// What the program takes; --help shows it
+    /// What the program takes that the package for Python brings: blklab-sweep --help,
+    /// blklab-tune --help, blklab-fleet --help
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,

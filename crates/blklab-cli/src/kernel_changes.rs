@@ -88,11 +88,22 @@ fn show_effect(out: &mut impl Write, effect: &Effect) -> Result<()> {
     figures(out, &effect.figures)
 }
 
-/// The figures that differ, by more than noise where there is more than one run.
+/// Of one run nothing is known of the noise: smaller changes are not shown.
+const SHOWN_OF_ONE_RUN: f64 = 1.01;
+
+/// Whether a figure differs, by more than noise where there is more than one run.
+fn differs(f: &FigureChange) -> bool {
+    match f.verdict {
+        Verdict::Same | Verdict::NoDifference => false,
+        Verdict::OneRun => f.factor() >= SHOWN_OF_ONE_RUN,
+        _ => true,
+    }
+}
+
+/// The figures that differ.
 fn figures(out: &mut impl Write, figures: &[FigureChange]) -> Result<()> {
-    let is_one = |f: &&FigureChange| !matches!(f.verdict, Verdict::Same | Verdict::NoDifference);
     let mut shown = 0;
-    for f in figures.iter().filter(is_one) {
+    for f in figures.iter().filter(|f| differs(f)) {
         let times = f.change.ratio.map_or(String::new(), ratio);
         let times = match f.change.interval {
             Some(_) => format!("{times} ({})", interval(&f.change)),
@@ -114,10 +125,13 @@ fn figures(out: &mut impl Write, figures: &[FigureChange]) -> Result<()> {
         shown += 1;
     }
     if shown == 0 && !figures.is_empty() {
-        writeln!(
-            out,
-            "     no figure of the jobs changes by more than these runs vary"
-        )?;
+        let is_one_run = figures.iter().any(|f| f.verdict == Verdict::OneRun);
+        let what = if is_one_run {
+            "by 1 %"
+        } else {
+            "by more than these runs vary"
+        };
+        writeln!(out, "     no figure of the jobs changes {what}")?;
     }
     Ok(())
 }

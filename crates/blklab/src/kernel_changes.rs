@@ -92,6 +92,16 @@ pub struct FigureChange {
     pub verdict: Verdict,
 }
 
+impl FigureChange {
+    /// How many times, up or down; 1 for none.
+    pub fn factor(&self) -> f64 {
+        match self.change.ratio {
+            Some(ratio) if ratio > 0.0 => ratio.max(1.0 / ratio),
+            _ => 1.0,
+        }
+    }
+}
+
 /// What a change does.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effect {
@@ -108,11 +118,8 @@ pub struct Effect {
 impl Effect {
     /// The largest of its figures' changes: how many times, up or down; 1 for none.
     pub fn largest(&self) -> f64 {
-        let factor = |f: &FigureChange| match f.change.ratio {
-            Some(ratio) if ratio > 0.0 => ratio.max(1.0 / ratio),
-            _ => 1.0,
-        };
-        self.figures.iter().map(factor).fold(1.0, f64::max)
+        let factors = self.figures.iter().map(FigureChange::factor);
+        factors.fold(1.0, f64::max)
     }
 }
 
