@@ -2,6 +2,7 @@
 """Tuning: figures, bounds, knobs, the search, what is pasted, and leaving it as it is."""
 
 import math
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import blklab
@@ -207,6 +208,34 @@ def test_a_search_finds_what_helps_and_confirms_it(tmp_path, threads):
     again = blklab.tune(DB, **asked)
     assert again.runs == 0
     assert str(again.answer) == str(tuned.answer)
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict"), [(2.0, "better"), (1.0, "not sure"), (0.5, "worse")]
+)
+def test_one_scene_that_does_not_gain_is_enough(second, verdict):
+    """Of two scenes the first is twice as good."""
+    from types import SimpleNamespace
+
+    from blklab._tune._run import _gain
+
+    goal = objective("p99 of db")
+    rng = random.Random(1)
+    default, figures = {}, {}
+    for scene, better in (((0, 0), 2.0), ((0, 1), second)):
+        for repetition in range(8):
+            value = 100.0 * rng.lognormvariate(0, 0.1)
+            default[scene, repetition] = {goal.text: value}
+            figures[scene, repetition] = {goal.text: value / better * rng.lognormvariate(0, 0.01)}
+    bench = SimpleNamespace(scene_name=lambda scene: f"device {scene[1]}")
+    gain = _gain(SimpleNamespace(robust="worst", bench=bench), goal, figures, default, 8, 0.95)
+    assert gain.verdict == verdict
+    assert gain.low <= gain.better <= gain.high
+    if second < 2:
+        assert gain.scene == "device 1"
+        assert gain.better == pytest.approx(second, rel=0.03)
+    mean = _gain(SimpleNamespace(robust="mean", bench=bench), goal, figures, default, 8, 0.95)
+    assert mean.better == pytest.approx(math.sqrt(2 * second), rel=0.03)
 
 
 def test_the_default_is_fine_is_an_answer(threads):

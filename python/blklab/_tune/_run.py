@@ -260,27 +260,42 @@ def _confirmed(
 def _gain(
     search: Search, goal: Objective, figures: Figures, default: Figures, repeat: int, level: float
 ) -> Gain:
-    logs = [cost(goal, figures, default, search.robust, r) for r in range(repeat)]
-    mean, low, high = interval(logs, level)
+    """What a setting does to a goal.
 
-    def mean_of(of: Figures, scene: Scene) -> float | None:
-        values = [v[goal.text] for (s, _), v in of.items() if s == scene]
-        there = [v for v in values if v is not None]
+    If the worst scene counts, the figures are those of that one. It is surely better if it is
+    in each scene, which takes no correction for their number; surely worse if it is in some,
+    which does.
+    """
+    scenes = sorted({scene for scene, _ in figures})
+
+    def only(of: Figures, scene: Scene) -> Figures:
+        return {key: values for key, values in of.items() if key[0] == scene}
+
+    def logs(some: Figures) -> list[float]:
+        return [cost(goal, some, default, search.robust, r) for r in range(repeat)]
+
+    def mean_of(of: Figures) -> float | None:
+        there = [v for values in of.values() if (v := values[goal.text]) is not None]
         return sum(there) / len(there) if there else None
 
-    def worse(scene: Scene) -> float:
-        only = {key: value for key, value in figures.items() if key[0] == scene}
-        return cost(goal, only, default, "worst", None)
-
-    scene = max({s for s, _ in figures}, key=worse)
+    by_scene = {scene: logs(only(figures, scene)) for scene in scenes}
+    worst = max(scenes, key=lambda scene: math.fsum(by_scene[scene]))
+    if search.robust == "worst":
+        mean, _, _ = interval(by_scene[worst])
+        most = max(interval(each, level)[2] or 0.0 for each in by_scene.values())
+        strict = 1 - (1 - level) / len(scenes)
+        least = max(interval(each, strict)[1] or 0.0 for each in by_scene.values())
+    else:
+        mean, low, high = interval(logs(figures), level)
+        least, most = low or 0.0, high or 0.0
     return Gain(
         goal.text,
-        goal.shown(mean_of(default, scene)),
-        goal.shown(mean_of(figures, scene)),
-        search.bench.scene_name(scene),
+        goal.shown(mean_of(only(default, worst))),
+        goal.shown(mean_of(only(figures, worst))),
+        search.bench.scene_name(worst),
         math.exp(-mean),
-        None if high is None else math.exp(-high),
-        None if low is None else math.exp(-low),
+        math.exp(-most),
+        math.exp(-least),
     )
 
 
