@@ -57,6 +57,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--target kvm", "it needs an image that was fetched"),
     ("--against kernel", "it needs a kernel that was built"),
     ("BLKLAB_FUZZ_", "it fuzzes for minutes"),
+    (
+        "pip install",
+        "it builds for minutes; make python installs the wheel and tests it",
+    ),
 ];
 
 /// A folder with everything that examples name.
@@ -282,7 +286,9 @@ fn options_in_documents() {
             options.map(str::to_owned).collect::<Vec<_>>()
         })
         .collect();
-    for document in documents() {
+    // Programs in Python have options of their own, which their tests know.
+    let of_command = |d: &Document| !d.name.contains("python-");
+    for document in documents().into_iter().filter(of_command) {
         let blocks = document.blocks();
         let blocks = blocks
             .iter()
