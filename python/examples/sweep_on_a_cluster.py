@@ -43,13 +43,13 @@ class Fifo(blklab.Scheduler):
 def load(reader: dict[str, Any], **others: dict[str, Any]) -> dict[str, Any]:
     """A reader, and what runs beside it."""
     base = {"direct": 1, "ioengine": "libaio", "size": "256m", "time_based": True}
-    base["runtime"] = "40ms"
+    base["runtime"] = "50ms"
     jobs = {"reader": reader} | others
     return {name: base | job for name, job in jobs.items()}
 
 
 READ = {"rw": "randread", "bs": "4k"}
-WRITER = {"rw": "write", "bs": "256k", "iodepth": 8}
+WRITER = {"rw": "write", "bs": "64k", "iodepth": 64}
 
 LOADS = {
     "reads": load(READ),
@@ -57,8 +57,8 @@ LOADS = {
     "mixed": load({"rw": "randrw", "bs": "8k", "iodepth": 4}),
     "scan": load({"rw": "read", "bs": "128k", "iodepth": 2}),
     "reads+writer": load(READ, writer=WRITER),
-    "reads+random-writer": load(READ, writer={"rw": "randwrite", "bs": "16k", "iodepth": 8}),
-    "reads+scan": load(READ, scan={"rw": "read", "bs": "1m", "iodepth": 4}),
+    "reads+random-writer": load(READ, writer={"rw": "randwrite", "bs": "16k", "iodepth": 64}),
+    "reads+scan": load(READ, scan={"rw": "read", "bs": "128k", "iodepth": 64}),
     "reads+two-writers": load(READ, writer=WRITER | {"numjobs": 2}),
 }
 
@@ -125,7 +125,7 @@ def tell(what: str, swept: blklab.Sweep) -> None:
 
 
 def draw(swept: blklab.Sweep, path: str) -> None:
-    """p99 of the reader beside a writer, by scheduler and device, with 95 % intervals."""
+    """p99 of the reader beside a random writer, by scheduler and device, with 95 % intervals."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -140,7 +140,7 @@ def draw(swept: blklab.Sweep, path: str) -> None:
             (row,) = [
                 r
                 for r in summary
-                if r["experiment"] == "reads+writer"
+                if r["experiment"] == "reads+random-writer"
                 and (r["device"], r["sched"]) == (device, sched)
             ]
             ends = [[row["mean"] - row["low"]], [row["high"] - row["mean"]]]
@@ -149,7 +149,7 @@ def draw(swept: blklab.Sweep, path: str) -> None:
         axis.set_title(device, fontsize=9)
         axis.set_xticks(range(len(schedulers)), schedulers, rotation=60, fontsize=8)
         axis.set_ylim(bottom=0)
-    axes[0].set_ylabel("p99 of reads beside a writer, ms")
+    axes[0].set_ylabel("p99 of reads beside a random writer, ms")
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
 

@@ -211,7 +211,7 @@ def test_a_search_finds_what_helps_and_confirms_it(tmp_path, threads):
 
 
 @pytest.mark.parametrize(
-    ("second", "verdict"), [(2.0, "better"), (1.0, "not sure"), (0.5, "worse")]
+    ("second", "verdict"), [(2.0, "better"), (1.0, "no difference"), (0.5, "worse")]
 )
 def test_one_scene_that_does_not_gain_is_enough(second, verdict):
     """Of two scenes the first is twice as good."""

@@ -310,14 +310,17 @@ def _answer(confirmed: Sequence[Tried], bounded: Sequence[str]) -> Tried | None:
 
 
 def _notes(search: Search, scenes: int, runs: int, confirm: int, held: bool) -> list[str]:
+    places = "one load on one device"
+    if scenes > 1:
+        which = "the worst of them counts, and its figures are shown"
+        if search.robust == "mean":
+            which = "their mean counts; the figures are those of the one that gains least"
+        places = f"{scenes} loads on devices: {which}"
     notes = [
-        f"{runs} runs in the models; {scenes} scenes, the {search.robust} counts; with several "
-        "scenes the figures are those of the one that gains least",
+        f"{runs} runs in the models; searched with {places}",
         f"intervals are of {confirm} seeds that were not searched with, corrected for the number "
         "of finalists and goals" + ("; loads were held out, too" if held else ""),
     ]
     if search.failures:
-        notes.append(
-            f"{len(search.failures)} settings did not run; the first: {search.failures[0]}"
-        )
+        notes.append(f"did not run: {len(search.failures)} settings, such as {search.failures[0]}")
     return notes

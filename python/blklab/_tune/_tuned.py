@@ -54,7 +54,7 @@ class Gain:
             return "better"
         if self.high < 1 and self.better <= 1 / _MATTERS:
             return "worse"
-        if 1 / _MATTERS < self.low and self.high < _MATTERS:
+        if self.low > 1 / _MATTERS and self.high < _MATTERS:
             return "no difference"
         return "not sure"
 
@@ -214,7 +214,8 @@ class Tuned:
         nearest = self.confirmed[0]
         return (
             f"Leave it as it is: of {len(self.study.trials)} settings that were tried none is "
-            f"surely better and nowhere surely worse; the nearest is {nearest.what}."
+            f"surely better, surely worse nowhere, and keeps to the bounds; the nearest is "
+            f"{nearest.what}."
         )
 
     def __repr__(self) -> str:
