@@ -149,7 +149,7 @@ def draw(swept: blklab.Sweep, path: str) -> None:
         axis.set_title(device, fontsize=9)
         axis.set_xticks(range(len(schedulers)), schedulers, rotation=60, fontsize=8)
         axis.set_ylim(bottom=0)
-    axes[0].set_ylabel("p99 of reads beside a random writer, ms")
+    axes[0].set_ylabel("p99 of reads, ms")
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
 
