@@ -88,16 +88,16 @@ fn cells(name: &str, values: &[Bound<'_, PyAny>]) -> PyResult<Cells> {
             "column {name}: expected integers, floats or texts, and None"
         ))
     };
-    if there().all(|v| v.is_instance_of::<PyInt>()) {
-        let values = values.iter().map(|v| v.extract::<Option<i64>>());
+    if there().all(PyAnyMethods::is_instance_of::<PyInt>) {
+        let values = values.iter().map(PyAnyMethods::extract::<Option<i64>>);
         Ok(Cells::Ints(values.collect::<PyResult<_>>().map_err(wrong)?))
     } else if there().all(|v| v.is_instance_of::<PyInt>() || v.is_instance_of::<PyFloat>()) {
-        let values = values.iter().map(|v| v.extract::<Option<f64>>());
+        let values = values.iter().map(PyAnyMethods::extract::<Option<f64>>);
         Ok(Cells::Floats(
             values.collect::<PyResult<_>>().map_err(wrong)?,
         ))
     } else {
-        let values = values.iter().map(|v| v.extract::<Option<String>>());
+        let values = values.iter().map(PyAnyMethods::extract::<Option<String>>);
         Ok(Cells::Texts(
             values.collect::<PyResult<_>>().map_err(wrong)?,
         ))

@@ -32,7 +32,7 @@ pub(crate) fn wait_for<T: Send>(
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(EVERY) {
                 if raised.is_none()
-                    && let Err(e) = Python::attach(|py| py.check_signals())
+                    && let Err(e) = Python::attach(|py| Python::check_signals(py))
                 {
                     stop.store(true, Ordering::Relaxed);
                     raised = Some(e);

@@ -108,9 +108,8 @@ fn every_change_can_be_left_out_alone() -> Result<(), Error> {
                 continue;
             }
             if catalogue.schedulers().iter().any(|s| s.name == owner) {
-                match e.choose_scheduler(owner, catalogue) {
-                    Ok(()) => {}
-                    Err(_) => continue,
+                if e.choose_scheduler(owner, catalogue).is_err() {
+                    continue;
                 }
             }
             if catalogue.filesystems().contains(&owner)
@@ -119,10 +118,9 @@ fn every_change_can_be_left_out_alone() -> Result<(), Error> {
                 continue;
             }
             e.set("without", &change_name(owner, change), catalogue)?;
-            let plan = match planner.plan(&e) {
-                Ok(plan) => plan,
-                // What a filesystem cannot be without it is refused, with the reason.
-                Err(_) => continue,
+            // What a filesystem cannot be without it is refused, with the reason.
+            let Ok(plan) = planner.plan(&e) else {
+                continue;
             };
             let options = RunOptions {
                 collect: Collect::Totals,
