@@ -30,6 +30,11 @@ impl Queue {
         on!(self, q => &q.core().rqs)
     }
 
+    /// Requests that the driver has.
+    pub fn device_busy(&self) -> u32 {
+        on!(self, q => q.device_busy())
+    }
+
     /// Ticks per second.
     pub fn hz(&self) -> Hz {
         on!(self, q => q.core().hz)
@@ -40,6 +45,15 @@ impl Queue {
         match self {
             Queue::Sq(_) => 1,
             Queue::Mq(q) => q.core().limits.nr_cpus.max(1),
+        }
+    }
+
+    /// The processor that a request is sent on to whose interrupt came to `cpu`; none if it
+    /// ends there, as on the single-queue path.
+    pub fn sends_on(&self, rq: RqId, cpu: u16) -> Option<u16> {
+        match self {
+            Queue::Sq(_) => None,
+            Queue::Mq(q) => q.sends_on(rq, cpu),
         }
     }
 

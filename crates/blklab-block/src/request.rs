@@ -130,6 +130,8 @@ pub struct Request {
     pub cpu: u16,
     /// Its hardware queue (multi-queue).
     pub hctx: u16,
+    /// CPU that handed it over to the driver last (multi-queue).
+    pub issued_on: u16,
     /// When the driver handed it to the device.
     pub handed_over: Time,
     bio_head: Option<u32>,
@@ -230,6 +232,7 @@ impl Requests {
             sched_tag: None,
             cpu: 0,
             hctx: 0,
+            issued_on: 0,
             handed_over: Time::ZERO,
             bio_head: None,
             bio_tail: None,

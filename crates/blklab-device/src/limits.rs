@@ -51,6 +51,9 @@ pub struct DeviceLimits {
     pub has_flush: bool,
     /// A write can be made to pass that cache (`queue/fua`).
     pub has_fua: bool,
+    /// Each command ends by a timer of the processor that hands it over, not by an
+    /// interrupt of a controller.
+    pub has_timers: bool,
     /// What it discards, from the release on in which its driver can say so; none:
     /// it has no discards.
     pub discard: Option<DiscardLimits>,
@@ -71,6 +74,7 @@ impl DeviceLimits {
         ordered_writes: true,
         has_flush: true,
         has_fua: false,
+        has_timers: false,
         discard: None,
     };
 

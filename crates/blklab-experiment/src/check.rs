@@ -25,6 +25,19 @@ impl Experiment {
                     .to_owned(),
             );
         }
+        if self.kernel.has_single_queue() && self.queue.rq_affinity.is_some() {
+            notes.push(
+                "rq_affinity makes no difference: processors that requests end on are modelled from \
+                 kernel 5.0 on"
+                    .to_owned(),
+            );
+        } else if self.device.name == "null_blk" && self.queue.rq_affinity.is_some() {
+            notes.push(
+                "rq_affinity makes no difference: null_blk ends requests itself, where its timers \
+                 run out"
+                    .to_owned(),
+            );
+        }
         if let Workload::Scenario(s) = &self.workload {
             let spec = s.spec();
             let mut left_out = vec![spec.left_out];

@@ -215,6 +215,9 @@ fn limits(
     if let Some(n) = number("nomerges") {
         e.queue.nomerges = Some(n.min(2) as u8);
     }
+    if let Some(n) = number("rq_affinity") {
+        e.queue.rq_affinity = Some(n.min(2) as u8);
+    }
     if let Some(us) = number("wbt_lat_usec") {
         e.queue.wbt_lat_usec = Some(us);
     }

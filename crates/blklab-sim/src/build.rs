@@ -4,7 +4,7 @@
 use crate::catalogue::catalogue_with;
 use crate::cgroups;
 use crate::device::build_device;
-use crate::limits::{array_config, mq_limits, queue_limits, sq_limits};
+use crate::limits::{array_config, interrupts, mq_limits, queue_limits, sq_limits};
 use crate::machine::{
     Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, RequestTimes, SchedulerTime,
     WakeTimes,
@@ -101,6 +101,8 @@ pub(crate) fn machine_with(
             Ok(Disk {
                 device,
                 queue,
+                interrupts: interrupts(e)?,
+                kblockd_cpu: 0,
                 scheduler_time,
             })
         })

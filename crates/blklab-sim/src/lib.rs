@@ -42,7 +42,9 @@ pub use device::build_device;
 pub use filesystem::{check_filesystem, filesystem_of};
 pub use limits::{device_refused, queue_limits};
 pub use machine::KBLOCKD_PID;
-pub use machine::{Config, CpuCosts, CpuSharing, Disk, Machine, Unsubmitted, WakeTimes};
+pub use machine::{
+    Config, CpuCosts, CpuSharing, Disk, Interrupts, Machine, Unsubmitted, WakeTimes,
+};
 pub use process::run_process;
 pub use target::Sim;
 pub use truthlog::{LogLine, TruthLog};

@@ -2,6 +2,7 @@
 //! What an experiment's settings, its device and its driver make of the queue.
 
 use crate::drivers;
+use crate::machine::Interrupts;
 use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
@@ -57,6 +58,44 @@ fn nr_cpus(e: &Experiment) -> u16 {
 /// software queues.
 fn nr_hw_queues(e: &Experiment, of_device: u32) -> u16 {
     of_device.clamp(1, u32::from(nr_cpus(e))) as u16
+}
+
+/// What decides on which processor a request ends.
+fn affinity(e: &Experiment, driver: Driver) -> mq::RqAffinity {
+    let llc_cpus = e.vm.llc_cpus(e.kernel);
+    mq::RqAffinity {
+        rq_affinity: e.queue.rq_affinity.unwrap_or(1),
+        llc_cpus: u16::try_from(llc_cpus).unwrap_or(u16::MAX),
+        ends_in_driver: driver == Driver::NullBlk,
+    }
+}
+
+/// Where the interrupts of the disk come.
+///
+/// # Errors
+/// If there is no such device, or it is told a processor that its interrupts cannot go to.
+pub(crate) fn interrupts(e: &Experiment) -> Result<Interrupts, Error> {
+    let of_device = of_device(e)?;
+    let (device, nr_cpus) = (&e.device.name, e.nr_cpus());
+    let refused = |what: String| Err(Error::new(format!("irq_cpu: {what}")).about("irq_cpu"));
+    let cpu = e.vm.irq_cpu(e.kernel);
+    let is_told = e.vm.irq_cpu.is_some();
+    match of_device.driver {
+        Driver::Scsi if !of_device.has_timers && cpu >= nr_cpus => {
+            let last = nr_cpus - 1;
+            refused(format!("the machine has {nr_cpus} processors, 0 to {last}"))
+        }
+        Driver::Scsi if !of_device.has_timers => Ok(Interrupts::Line(cpu as u16)),
+        Driver::Nvme | Driver::Virtio if is_told => refused(format!(
+            "each hardware queue of {device} has an interrupt, whose processor the kernel chooses"
+        )),
+        Driver::Nvme | Driver::Virtio => Ok(Interrupts::OfQueue),
+        _ if is_told => refused(format!(
+            "{device} has no interrupts but timers of the processors that it is started on"
+        )),
+        Driver::Scsi | Driver::NullBlk => Ok(Interrupts::OfCommand),
+        Driver::SimDisk => Ok(Interrupts::OfServer(0)),
+    }
 }
 
 /// What the queue can discard: what device and driver say, and `discard_max_bytes`
@@ -201,6 +240,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
         scheduled_by_default: is_scheduled_by_default(e, &of_device),
         nr_hw_queues,
         nr_cpus: nr_cpus(e),
+        affinity: affinity(e, of_device.driver),
         wbt_lat_us: e.queue.wbt_lat_usec.map(u64::from),
         ..mq::Limits::default()
     })

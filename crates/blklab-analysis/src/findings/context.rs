@@ -33,6 +33,7 @@ const NUMBERS: &[&str] = &[
     "physical_block_size",
     "read_ahead_kb",
     "rotational",
+    "rq_affinity",
     "wbt_lat_usec",
     "zone_write_granularity",
 ];

@@ -107,6 +107,7 @@ impl Queue {
         self.device_busy += 1;
         self.core.rqs[rq].state |= RqState::STARTED;
         self.core.rqs[rq].handed_over = cx.now;
+        self.core.rqs[rq].issued_on = cx.running.cpu;
         for policy in self.policies.each() {
             policy.issued(cx, rq, &self.core.rqs[rq]);
         }

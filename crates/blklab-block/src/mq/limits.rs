@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits and settings of a multi-queue device and its driver.
 
+use super::RqAffinity;
 use crate::QueueLimits;
 use blklab_types::{DiscardLimits, Span};
 
@@ -32,6 +33,8 @@ pub struct Limits {
     pub nr_hw_queues: u16,
     /// CPUs: software queues.
     pub nr_cpus: u16,
+    /// `queue/rq_affinity`, and what else decides on which processor a request ends.
+    pub affinity: RqAffinity,
     /// Requests do not cross multiples of it, in sectors; 0 if they may.
     pub chunk_sectors: u32,
     /// Logical block in sectors.
@@ -80,6 +83,7 @@ impl Default for Limits {
             scheduled_by_default: true,
             nr_hw_queues: 1,
             nr_cpus: 1,
+            affinity: RqAffinity::default(),
             chunk_sectors: 0,
             logical_block_sectors: 1,
             physical_block_sectors: 1,

@@ -13,6 +13,7 @@
 //! Source: block/blk-mq.c, blk-mq-sched.c, blk-merge.c, blk-flush.c of 5.10,
 //! 6.1 and 6.12.
 
+mod affinity;
 mod byte_budget;
 mod complete;
 mod core;
@@ -32,6 +33,7 @@ mod split;
 mod submit;
 mod tags;
 
+pub use self::affinity::RqAffinity;
 pub use self::core::{Core, Work};
 pub use self::elevator::Elevator;
 pub use self::features::{CHANGES, Features, PlugMerge, PlugOrder, TagWakes};

@@ -52,7 +52,9 @@ impl Queue {
                 all && single && h != own && self.hctxs[usize::from(h)].dispatch.is_empty();
             if there && !skipped {
                 cx.timers.cancel(self.hctxs[usize::from(h)].delayed_run);
-                cx.running.cpu = h;
+                if nr > 1 {
+                    cx.running.cpu = h;
+                }
                 self.run_hctx_now(cx, h);
             }
         }

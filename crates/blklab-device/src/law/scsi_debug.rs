@@ -37,6 +37,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
 
 pub(crate) const LIMITS: DeviceLimits = DeviceLimits {
     rotational: Some(false),
+    has_timers: true,
     ..DeviceLimits::NONE
 };
 

@@ -221,6 +221,20 @@ settings! {
               there are as many hardware queues, each with a software queue, as the device has, \
               at most one for each (at most 64)", "");
 
+    /// processors that share a last-level cache: the first so many, the next so many
+    llc_cpus: u32 = setting(Unit::Count, 4096, (1, 4096)).since(MULTI_QUEUE)
+        .manual("processors that share a last-level cache: the first so many, the next so many, from \
+              5.0 on; `rq_affinity` and the choice of a processor for a task look at it",
+             "all of them");
+
+    /// processor that the interrupts of a disk on one line come to
+    irq_cpu: u32 = setting(Unit::Count, 0, (0, 63)).since(MULTI_QUEUE)
+        .manual("processor that the interrupts of a SCSI or SATA disk come to \
+              (`/proc/irq/N/smp_affinity`), from 5.0 on. NVMe and virtio have an interrupt for \
+              each hardware queue, which the kernel gives to the first of the queue's processors; \
+              `null_blk`, `scsi_debug` and `simdisk` have timers",
+             "0");
+
     /// pages right behind the one before in memory, one segment with it, in percent
     adjacent_pages_percent: u32 = percent(0)
         .manual("pages that lie right behind the one before in memory and share a segment with it, \

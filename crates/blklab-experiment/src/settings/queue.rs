@@ -160,10 +160,17 @@ settings! {
               from 5.0 on; before it makes no difference, and a note says so",
              "75000 on devices that seek, 2000 on others; off beside bfq");
 
-    /// makes no difference in the model
-    rq_affinity: u8 = setting(Unit::Count, 1, (0, 1)).since(V2_6_28).without_effect()
+    /// before 5.0 it makes no difference in the model
+    rq_affinity: u8 = setting(Unit::Count, 1, (0, 1)).since(V2_6_28)
         .then(KernelVersion::new(3, 1), 1).range(0, 2)
-        .manual("accepted (2.6.28); makes no difference, and a note says so", "1");
+        .then(MULTI_QUEUE, 1)
+        .help("where a request ends: 0 on the processor that the interrupt comes to, 1 there if it shares \
+               a cache with the submitter's, 2 on the submitter's")
+        .manual("where a request ends (2.6.28): 0 on the processor that the device's interrupt comes to; 1 \
+              there if that one shares a cache with the submitter's (`llc_cpus`), else on the \
+              submitter's; 2 (3.1) on the submitter's. Modelled from 5.0 on; before it makes no \
+              difference, and a note says so",
+             "1");
 
     /// makes no difference in the model
     iostats: u8 = switch(1).since(V2_6_29).without_effect()

@@ -27,12 +27,17 @@ impl Machine {
 
     /// kblockd runs.
     pub(super) fn work_due(&self, work: WorkId) {
+        let work = Work::from_id(work);
         let kblockd = Running {
             task: None,
             pid: KBLOCKD_PID,
-            cpu: 0,
+            cpu: match work {
+                Work::Run(no) => self.inner.world.borrow().disks[no.idx()].kblockd_cpu,
+                Work::Unplug(_) | Work::End(_) => 0,
+            },
         };
-        match Work::from_id(work) {
+        match work {
+            Work::End(cpu) => self.end_what_was_sent(cpu),
             Work::Unplug(QueueNo::ARRAY) => {
                 self.inner.world.borrow_mut().running = kblockd;
                 self.unplug_array();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A simulated computer: what it is made of. Its parts act in rooms of their
-//! own: `executor` takes what is due from the agenda, `tasks` sleep and wake,
+//! own: `executor` takes what is due from the agenda, `interrupts` come to processors,
+//! `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
 //! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
 //! work, `workers` are pools of threads, `scheduler_time` is what requests take of processors, `counters` says how full
@@ -8,6 +9,7 @@
 
 mod counters;
 mod executor;
+mod interrupts;
 mod kblockd;
 mod processors;
 mod router;
@@ -17,6 +19,7 @@ mod tasks;
 mod work;
 mod workers;
 
+pub use interrupts::Interrupts;
 pub use kblockd::KBLOCKD_PID;
 pub use processors::{CpuCosts, CpuSharing, WakeTimes};
 pub(crate) use scheduler_time::{RequestTimes, SchedulerTime};
@@ -35,6 +38,7 @@ use blklab_trace::Tracer;
 use blklab_trace::truth::TruthSink;
 use blklab_types::{BioKey, Pid, TaskId, Time};
 use counters::Counters;
+use interrupts::Ended;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -74,6 +78,10 @@ pub struct Disk {
     pub queue: Queue,
     /// The device.
     pub device: Box<dyn Device>,
+    /// Where its interrupts come.
+    pub interrupts: Interrupts,
+    /// Where kblockd runs its only hardware queue.
+    pub kblockd_cpu: u16,
     /// What requests take of processors; none if nothing.
     pub scheduler_time: Option<SchedulerTime>,
 }
@@ -102,8 +110,10 @@ struct World {
     /// What a device finished in one call.
     finished: Vec<Done>,
     /// What the devices finished, and how much of it their queues know.
-    done: Vec<(QueueNo, Done)>,
+    done: Vec<Ended>,
     next_done: usize,
+    /// What each processor was sent and has not ended yet.
+    sent: Vec<Vec<Ended>>,
     spawned: Vec<(TaskId, Body)>,
     congestion_waiters: VecDeque<TaskId>,
     nr_foreground: usize,
@@ -125,9 +135,6 @@ struct World {
     wake_times: WakeTimes,
     /// By how much wake-ups by other processors differ.
     wake_spread: Stream,
-    /// The processor that handed over the request that has just ended, which ends it
-    /// (`rq_affinity`: on machines where processors share a cache, and where it is 2).
-    completing_cpu: u16,
     /// The block layer's thread, where it is a task, and whether it is wanted.
     kblockd: Option<TaskId>,
     kblockd_wanted: bool,
@@ -210,6 +217,7 @@ impl Machine {
             finished: Vec::new(),
             done: Vec::new(),
             next_done: 0,
+            sent: vec![Vec::new(); usize::from(nr_cpus.unwrap_or(1))],
             spawned: Vec::new(),
             congestion_waiters: VecDeque::new(),
             nr_foreground: 0,
@@ -227,7 +235,6 @@ impl Machine {
             first_task: 0,
             wake_times: config.cpu.wake_times(),
             wake_spread: Stream::named(config.seed, "wake-ups"),
-            completing_cpu: 0,
             kblockd: None,
             kblockd_wanted: false,
             handed_over: (Time::ZERO, 0),

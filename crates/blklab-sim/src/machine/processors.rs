@@ -114,15 +114,11 @@ impl World {
     /// that wakes it, or of the one whose request has just ended.
     #[inline]
     pub(super) fn wake_time(&mut self, task: TaskId) -> Span {
-        let by = match self.running.task {
-            Some(by) => self.cpu_of(by),
-            None => self.completing_cpu,
-        };
         let WakeTimes { own, remote } = self.wake_times;
-        if by == self.cpu_of(task) || remote == Span::ZERO {
+        if self.running.cpu == self.cpu_of(task) || remote == Span::ZERO {
             return own;
         }
-        own + Span(remote.ns() / 2 + self.wake_spread.below(remote.ns() + 1))
+        own + self.call_time()
     }
 
     /// The processor that a task always runs on: the one that it is bound to, or they

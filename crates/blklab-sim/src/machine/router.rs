@@ -2,11 +2,12 @@
 //! The routes between queues, devices and tasks: calls leave effects behind,
 //! which are carried out in order. The routes of an array are in `array.rs`.
 
+use super::interrupts::Ended;
 use super::work::Work;
 use super::{CpuCosts, Machine, World};
 use blklab_block::md::Array;
 use blklab_block::{Cx, Effect, Queue, QueueNo, RqId};
-use blklab_device::{CmdId, Command, Device, DeviceCx, Done};
+use blklab_device::{CmdId, Command, Device, DeviceCx};
 use blklab_engine::DeviceId;
 use blklab_types::{BioKey, Completion, Span};
 
@@ -51,7 +52,7 @@ impl World {
     }
 
     /// The next command that a device finished, and which.
-    pub(super) fn take_done(&mut self) -> Option<(QueueNo, Done)> {
+    pub(super) fn take_done(&mut self) -> Option<Ended> {
         let done = *self.done.get(self.next_done)?;
         self.next_done += 1;
         Some(done)
@@ -94,7 +95,11 @@ impl World {
         }
         self.wakes.clear();
         for done in &self.finished {
-            self.done.push((no, *done));
+            self.done.push(Ended {
+                no,
+                done: *done,
+                sent_to: None,
+            });
         }
         self.finished.clear();
     }
@@ -111,6 +116,7 @@ impl World {
                 nr_sectors: r.nr_sectors,
             }
         };
+        self.note_who_starts(no, rq);
         let delay = self.hand_over_delay();
         self.with_device_later(no, delay, |device, cx| device.submit(cx, &command));
     }
@@ -127,17 +133,19 @@ impl World {
             }
             self.effects.clear();
             self.next_effect = 0;
-            let Some((no, done)) = self.take_done() else {
+            let Some(ended) = self.take_done() else {
                 self.done.clear();
                 self.next_done = 0;
                 return None;
             };
-            let rq = RqId(done.id.0);
-            self.completing_cpu = self.disks[no.idx()].queue.requests()[rq].cpu;
+            let Some(cpu) = self.ends_on(ended) else {
+                continue;
+            };
             if self.running.task.is_none() {
-                self.running.cpu = self.completing_cpu;
+                self.running.cpu = cpu;
             }
-            self.enter(no, |q, cx| q.complete(cx, rq, done.error));
+            let Ended { no, done, .. } = ended;
+            self.enter(no, |q, cx| q.complete(cx, RqId(done.id.0), done.error));
         }
     }
 
@@ -170,6 +178,11 @@ impl World {
                     self.wake(task);
                 }
                 None => {
+                    // One hardware queue is run where that was asked for
+                    // (`WORK_CPU_UNBOUND`, a workqueue of each processor).
+                    if let Some(disk) = self.disks.get_mut(no.idx()) {
+                        disk.kblockd_cpu = self.running.cpu;
+                    }
                     let time = self.agenda.now() + self.wake_times.own;
                     self.agenda.ready_work_at(Work::Run(no).id(), time);
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What queues ask kblockd for.
+//! What queues ask kblockd for, and processors each other.
 
 use blklab_block::QueueNo;
 use blklab_engine::WorkId;
@@ -11,7 +11,12 @@ pub(super) enum Work {
     Unplug(QueueNo),
     /// To call the driver.
     Run(QueueNo),
+    /// To end the requests that were sent on to a processor: an interrupt, not kblockd.
+    End(u16),
 }
+
+/// The first number that is no queue's.
+const BEYOND_QUEUES: u32 = 2 * (QueueNo::ARRAY.0 + 1);
 
 impl Work {
     /// Its number in the agenda.
@@ -19,11 +24,15 @@ impl Work {
         match self {
             Work::Unplug(no) => WorkId(2 * no.0),
             Work::Run(no) => WorkId(2 * no.0 + 1),
+            Work::End(cpu) => WorkId(BEYOND_QUEUES + u32::from(cpu)),
         }
     }
 
     /// The work of that number.
     pub(super) fn from_id(id: WorkId) -> Work {
+        if let Some(cpu) = id.0.checked_sub(BEYOND_QUEUES) {
+            return Work::End(cpu as u16);
+        }
         let no = QueueNo(id.0 / 2);
         if id.0.is_multiple_of(2) {
             Work::Unplug(no)
@@ -43,6 +52,9 @@ mod tests {
             for work in [Work::Unplug(no), Work::Run(no)] {
                 assert_eq!(Work::from_id(work.id()), work);
             }
+        }
+        for work in [Work::End(0), Work::End(63)] {
+            assert_eq!(Work::from_id(work.id()), work);
         }
     }
 }

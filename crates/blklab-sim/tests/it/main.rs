@@ -14,6 +14,7 @@ mod order;
 mod processes;
 mod processors;
 mod rig;
+mod rq_affinity;
 mod scenarios;
 mod scheduler_time;
 mod settings;
