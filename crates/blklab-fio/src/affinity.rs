@@ -50,17 +50,17 @@ impl Affinity {
         self.cpus = cpus;
     }
 
-    /// The processor that fio's `thread`-th job (from 1) runs on, on a machine with so
-    /// many: its own of those allowed, or, where it shares them with others, one of them
-    /// by turns, since tasks do not move here. None if it is not bound.
-    ///
-    /// fio refuses a processor that the machine lacks; here they stand for others.
-    pub fn cpu_of(&self, thread: u32, nr_cpus: u16) -> Option<u16> {
+    /// The processor that fio's `thread`-th job (from 1) begins on, and those that it may
+    /// run on: its own of those allowed, or all of them, of which it begins on one by turns.
+    /// None if it is not bound.
+    pub fn cpus_of(&self, thread: u32) -> Option<(u16, &[u16])> {
         if self.cpus.is_empty() {
             return None;
         }
         let index = thread.saturating_sub(1) as usize % self.cpus.len();
-        Some(self.cpus[index] % nr_cpus.max(1))
+        let own = &self.cpus[index..=index];
+        let all = if self.split { own } else { &self.cpus };
+        Some((own[0], all))
     }
 }
 
@@ -98,11 +98,12 @@ mod tests {
     #[test]
     fn clones_take_the_allowed_processors_by_turns() {
         let mut a = Affinity::default();
-        assert_eq!(a.cpu_of(1, 4), None);
+        assert_eq!(a.cpus_of(1), None);
         a.set_list("2-3").expect("a list");
-        let taken = |nr_cpus| [1, 2, 3, 4].map(|thread| a.cpu_of(thread, nr_cpus));
-        assert_eq!(taken(4), [2, 3, 2, 3].map(Some));
-        assert_eq!(taken(2), [0, 1, 0, 1].map(Some));
-        assert_eq!(taken(1), [0; 4].map(Some));
+        for (thread, first) in [(1, 2), (2, 3), (3, 2)] {
+            assert_eq!(a.cpus_of(thread), Some((first, &[2, 3][..])));
+        }
+        a.split = true;
+        assert_eq!(a.cpus_of(2), Some((3, &[3][..])));
     }
 }

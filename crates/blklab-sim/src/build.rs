@@ -147,6 +147,7 @@ pub(crate) fn machine_with(
         kernel: e.kernel,
         cpu,
         nr_cpus: e.nr_cpus(),
+        llc_cpus: e.vm.llc_cpus(e.kernel),
         seed: e.seed,
         sinks,
         stop,

@@ -15,12 +15,19 @@ blklab_kernel::features! {
         /// to its program (`PREEMPT_LAZY`). Before, wherever it may sleep
         /// (`PREEMPT_VOLUNTARY`).
         pub(super) lazy: bool = false,
+        /// A task that wakes up while somebody else has its processor tries the one before,
+        /// whether it was woken there or not.
+        pub(crate) tries_last_cpu: bool = false,
         /// Slices end on time, not at the next tick (`HRTICK`).
         pub(super) ends_on_time: bool = false,
     }
 
     /// What releases changed.
     pub(crate) const CHANGES = {
+        "6.1": "a task that wakes up and finds its processor taken tries the one that it had before (as in 6.1.176)",
+            "kernel/sched/fair.c" => {
+            tries_last_cpu: true,
+        }
         "6.6": "the earliest virtual deadline is next, not who had least",
             "kernel/sched/fair.c" => {
             deadlines: true,

@@ -22,8 +22,7 @@ use blklab_kernel::KernelVersion;
 use blklab_types::{Hz, IdVec, Span, TaskId, Time};
 use cfs::Cfs;
 use eevdf::{Eevdf, Rules};
-pub(crate) use features::CHANGES;
-use features::Features;
+pub(crate) use features::{CHANGES, Features};
 
 /// Whether who is in the kernel gives way only when it leaves it, or at a tick.
 pub(crate) fn preempts_lazily(kernel: KernelVersion) -> bool {

@@ -215,11 +215,8 @@ fn spawn(
     let prio = plan.job.ioprio();
     let nice = plan.job.settings.nice;
     let cgroup = plan.cgroup;
-    let cpu = plan
-        .job
-        .settings
-        .affinity
-        .cpu_of(plan.job.thread, m.nr_cpus());
+    let affinity = plan.job.settings.affinity.clone();
+    let thread = plan.job.thread;
     // Repetitions with other seeds differ in when the jobs come to run.
     let mut jitter = blklab_engine::Stream::named(settings.seed, &format!("start {i}"));
     let jitter_ns = if settings.seed == 0 {
@@ -248,8 +245,8 @@ fn spawn(
     };
     let begin = m.now() + Span(jitter_ns);
     let task = m.spawn_at(&name, pid, prio, true, begin, body);
-    if let Some(cpu) = cpu {
-        m.bind(task, cpu);
+    if let Some((first, all)) = affinity.cpus_of(thread) {
+        m.bind(task, first, all);
     }
     m.set_group(task, cgroup);
     m.set_nice(task, nice.clamp(-20, 19) as i8);

@@ -148,6 +148,10 @@ pub(crate) async fn run_job(
                 runner.commit().await;
                 runner.reap(&mut plan.run, min, max).await;
             }
+            Step::Wait {
+                until_ns,
+                spin: true,
+            } => m.spin_until(Time(until_ns)).await,
             Step::Wait { until_ns, .. } => m.sleep_until(Time(until_ns)).await,
             Step::Open { file } => runner.open(&plan, file).await,
             Step::Close { file, fsync } => runner.close(file, fsync).await,

@@ -114,6 +114,9 @@ impl Machine {
             let mut w = self.inner.world.borrow_mut();
             let pid = w.tasks.get(task).pid;
             w.states[task.idx()].suspended = false;
+            let cpu = w.cpu_of(task);
+            // A timer of its own, which is on its processor.
+            w.begins_to_run(task, cpu);
             w.running = Running {
                 task: Some(task),
                 pid,
@@ -138,6 +141,11 @@ impl Machine {
             self.route();
         }
         let mut w = self.inner.world.borrow_mut();
+        if ready {
+            w.stops_running(task);
+        } else {
+            w.gives_way(task);
+        }
         w.running = Running::INTERRUPT;
         if w.nr_computing == 0 && !w.held_work.is_empty() {
             let World {

@@ -11,6 +11,7 @@ mod counters;
 mod executor;
 mod interrupts;
 mod kblockd;
+mod placement;
 mod processors;
 mod router;
 mod scheduler_time;
@@ -39,6 +40,7 @@ use blklab_trace::truth::TruthSink;
 use blklab_types::{BioKey, Pid, TaskId, Time};
 use counters::Counters;
 use interrupts::Ended;
+use placement::Placement;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -62,8 +64,10 @@ pub struct Config {
     pub kernel: KernelVersion,
     /// How tasks share processors.
     pub cpu: CpuSharing,
-    /// Processors: tasks are pinned to them in turn.
+    /// Processors: tasks begin on them in turn.
     pub nr_cpus: u32,
+    /// Those that share a cache: the first so many, the next so many.
+    pub llc_cpus: u32,
     /// What wake-ups by other processors are drawn from.
     pub seed: u64,
     /// Streams of the run.
@@ -132,6 +136,8 @@ struct World {
     nr_cpus: u16,
     /// Which task is on the first of them.
     first_task: usize,
+    /// Who runs on which, where there are several.
+    placement: Placement,
     wake_times: WakeTimes,
     /// By how much wake-ups by other processors differ.
     wake_spread: Stream,
@@ -194,6 +200,13 @@ impl Machine {
             counters,
         } = config.sinks;
         let hz = config.agenda.timers.hz();
+        let llc_cpus = u16::try_from(config.llc_cpus).unwrap_or(u16::MAX);
+        let placed = match config.cpu {
+            CpuSharing::Several(_) => nr_cpus.unwrap_or(1),
+            _ => 0,
+        };
+        let kernel = config.kernel.in_part(Part::Processor);
+        let placement = Placement::new(placed, llc_cpus, kernel);
         let world = World {
             agenda: config.agenda,
             disks: config.disks,
@@ -225,14 +238,11 @@ impl Machine {
             nr_computing: 0,
             held_work: Vec::new(),
             costs: config.cpu.costs(),
-            cpu: Cpu::new(
-                config.kernel.in_part(Part::Processor),
-                hz,
-                config.cpu.costs().switch,
-            ),
+            cpu: Cpu::new(kernel, hz, config.cpu.costs().switch),
             nr_processors: config.nr_cpus.max(1) as usize,
             nr_cpus: nr_cpus.unwrap_or(1),
             first_task: 0,
+            placement,
             wake_times: config.cpu.wake_times(),
             wake_spread: Stream::named(config.seed, "wake-ups"),
             kblockd: None,

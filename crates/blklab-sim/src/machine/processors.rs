@@ -6,7 +6,7 @@ use super::{Machine, World};
 use crate::cpu::{Mode, Turn};
 use blklab_block::mq::Work;
 use blklab_block::{QueueNo, RqId};
-use blklab_types::{PAGE_SECTORS, Span, TaskId};
+use blklab_types::{PAGE_SECTORS, Span, TaskId, Time};
 
 /// How tasks share processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,14 +121,6 @@ impl World {
         own + self.call_time()
     }
 
-    /// The processor that a task always runs on: the one that it is bound to, or they
-    /// take turns as they are created.
-    pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
-        let bound = self.states[task.idx()].cpu;
-        let nr = usize::from(self.nr_cpus);
-        bound.unwrap_or(((task.idx() + nr - self.first_task % nr) % nr) as u16)
-    }
-
     /// Whoever woke a task that slept has the processor for it (`try_to_wake_up`).
     pub(super) fn charge_wake(&mut self) {
         match self.running.task {
@@ -209,21 +201,15 @@ impl Machine {
         matches!(self.inner.cpu, CpuSharing::One(_))
     }
 
-    /// Processors that queues tell apart.
-    pub(crate) fn nr_cpus(&self) -> u16 {
-        self.inner.world.borrow().nr_cpus
-    }
-
     /// The next task is on the first processor, those after it by turns on the others.
     pub(crate) fn begin_with_first_processor(&self) {
         let w = &mut *self.inner.world.borrow_mut();
         w.first_task = w.states.len();
     }
 
-    /// Binds a task to a processor (`sched_setaffinity`).
-    pub(crate) fn bind(&self, task: TaskId, cpu: u16) {
-        let w = &mut *self.inner.world.borrow_mut();
-        w.states[task.idx()].cpu = Some(cpu % w.nr_cpus);
+    /// Binds a task that is new to processors (`sched_setaffinity`); it begins on the first.
+    pub(crate) fn bind(&self, task: TaskId, first: u16, all: &[u16]) {
+        self.inner.world.borrow_mut().allow(task, first, all);
     }
 
     /// The running task takes the processor time that it owes; whether it owed
@@ -281,8 +267,20 @@ impl Machine {
                 self.sleep_until(end).await;
                 self.inner.world.borrow_mut().nr_computing -= 1;
             }
-            _ => self.sleep_until(end).await,
+            _ => self.spin_until(end).await,
         }
+    }
+
+    /// Lets time pass as a sleep does, but the task has its processor meanwhile.
+    pub(crate) async fn spin_until(&self, time: Time) {
+        let task = self.current();
+        let computes = |does| {
+            let states = &mut self.inner.world.borrow_mut().states;
+            states[task.idx()].place.computes = does;
+        };
+        computes(true);
+        self.sleep_until(time).await;
+        computes(false);
     }
 
     /// Computes for a span in the program of the task: others may take the processor

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks: coroutines that sleep where the kernel's tasks sleep.
 
+use super::placement::Place;
 use super::workers::PoolId;
 use super::{Machine, World};
 use blklab_block::{Pending, TaskTable};
@@ -35,8 +36,8 @@ pub(super) struct TaskState {
     pub(super) request_prio: Option<IoPrio>,
     /// The pool that it works for.
     pub(super) pool: Option<PoolId>,
-    /// The processor that it is bound to, if it is.
-    pub(super) cpu: Option<u16>,
+    /// Where it runs.
+    pub(super) place: Place,
 }
 
 impl World {
@@ -45,6 +46,7 @@ impl World {
         if !std::mem::take(&mut state.suspended) {
             return;
         }
+        self.begins_to_run(task, self.running.cpu);
         match self.wake_time(task) {
             Span::ZERO => self.agenda.ready_task(task),
             time => self.agenda.wake_task_at(task, self.agenda.now() + time),
@@ -113,6 +115,7 @@ impl Machine {
         own.nice = parent.nice;
         own.policy = parent.policy;
         own.group = parent.group;
+        w.allow_as(task, of);
         task
     }
 
@@ -284,6 +287,7 @@ impl Future for SleepUntil<'_> {
         let now = w.agenda.now();
         if self.begun {
             return if now < self.time {
+                w.naps();
                 Poll::Pending
             } else {
                 Poll::Ready(())
@@ -295,6 +299,7 @@ impl Future for SleepUntil<'_> {
             }
             let task = w.running.task.expect("called in a task");
             w.agenda.wake_task_at(task, self.time);
+            w.naps();
         } else if self.m.halts(now) {
             self.time = Time::MAX;
         } else {

@@ -10,6 +10,7 @@ mod experiment_settings;
 mod ext4;
 mod md;
 mod memory;
+mod migration;
 mod order;
 mod processes;
 mod processors;
