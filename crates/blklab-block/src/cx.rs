@@ -60,6 +60,9 @@ pub struct IoContext {
     pub sync_writes: bool,
     /// Control group, [`TaskTable::ROOT_GROUP`] unless it was given another.
     pub group: u16,
+    /// When it returns to its program, it is to ask this queue whether its group is held
+    /// up (`throttle_disk`).
+    pub held_up_by: Option<QueueNo>,
     /// The task has the io context of this one in its place (`CLONE_IO`).
     pub shares: Option<TaskId>,
     /// Requests left in the allocation batch.
@@ -267,6 +270,14 @@ impl Cx<'_> {
     #[inline]
     pub fn ask(&mut self, effect: Effect) {
         self.effects.push((self.queue, effect));
+    }
+
+    /// The running task is to ask, before it returns to its program, whether its group is
+    /// held up (`blkcg_schedule_throttle`).
+    pub(crate) fn asks_on_return(&mut self) {
+        if let Some(task) = self.running.task {
+            self.tasks.get_mut(task).held_up_by = Some(self.queue);
+        }
     }
 
     /// Emits a trace event at the present, in the running context.

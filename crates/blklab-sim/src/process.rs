@@ -19,6 +19,7 @@ async fn run_loop(m: &Machine, p: &Process) {
     let mut cursor = Cursor::default();
     loop {
         let burst = submit_burst(m, p, &mut cursor).await;
+        m.return_to_program().await;
         if burst > 0 && p.unplug == UnplugWhen::OnWait {
             m.unplug();
         }
@@ -78,6 +79,7 @@ async fn run_script(m: &Machine, p: &Process) {
         if p.unplug == UnplugWhen::OnWait {
             m.unplug();
         }
+        m.return_to_program().await;
     }
     m.outstanding_below(1).await;
 }

@@ -2,7 +2,7 @@
 //! What control groups move (`io.stat`).
 
 use crate::mq::Queue;
-use blklab_types::{Bio, Op, SECTOR_BYTES};
+use blklab_types::{Bio, Op, SECTOR_BYTES, Span, Time};
 
 /// What a control group's own tasks moved: reads, writes, discards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,11 @@ impl Queue {
     pub fn moved(&self, group: u16) -> GroupMoved {
         let moved = self.moved.get(usize::from(group));
         moved.copied().unwrap_or_default()
+    }
+
+    /// How long a task of a group is held up before it returns to its program.
+    pub fn hold_up(&mut self, group: u16, now: Time) -> Span {
+        self.policies.hold_up(group, now)
     }
 
     /// What policies say of a group, in words of its `io.stat`.

@@ -292,6 +292,7 @@ impl Engine {
         if let Some(rest) = self.begin_commit() {
             self.finish_commit(rest).await;
         }
+        self.m.return_to_program().await;
     }
 
     /// Submits what is held as far as that needs no sleep: what is left of it.
@@ -573,6 +574,7 @@ impl Engine {
             Kind::Mmap => self.mapped(io, fd).await,
             _ => perform(&self.cache, io, fd, self.direct, self.calls.steps).await,
         };
+        self.m.return_to_program().await;
         result.map_or_else(errno, |()| 0)
     }
 
@@ -614,6 +616,7 @@ impl Execute for Calls {
             self.m.compute(self.calls.sync_cost).await;
         }
         let result = perform(&self.cache, &io, fd, self.direct, self.calls.steps).await;
+        self.m.return_to_program().await;
         result.map_or_else(errno, |()| 0)
     }
 }

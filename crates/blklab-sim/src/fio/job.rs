@@ -381,6 +381,7 @@ impl Runner<'_> {
         if let Some(rest) = self.engine.begin_commit() {
             self.engine.finish_commit(rest).await;
         }
+        self.m.return_to_program().await;
         let now = self.m.now();
         for record in &self.engine.submitted {
             self.records[*record as usize].issued = now;
@@ -476,6 +477,7 @@ impl Runner<'_> {
             && fsync
         {
             let _ = self.cache.fsync(fd).await;
+            self.m.return_to_program().await;
         }
     }
 

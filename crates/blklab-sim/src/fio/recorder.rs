@@ -35,6 +35,8 @@ impl<'a> Recorder<'a> {
 
     /// Processor time of entering the kernel once.
     pub(crate) async fn system_call(&self) {
+        // The call before has returned.
+        self.m.return_to_program().await;
         self.m.sleep_until(self.m.now() + self.call).await;
     }
 

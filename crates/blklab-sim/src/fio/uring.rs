@@ -131,6 +131,8 @@ impl Shared {
         let submitted = self.cache.aio_submit(self.aio, work.request).await;
         self.m.set_request_prio(None);
         debug_assert_eq!(submitted, Ok(()), "its bio was refused, it was not");
+        // A worker does what others do on return (`io_run_task_work`).
+        self.m.return_to_program().await;
     }
 }
 

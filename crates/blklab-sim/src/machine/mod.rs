@@ -9,6 +9,7 @@
 
 mod counters;
 mod executor;
+mod hold_up;
 mod interrupts;
 mod kblockd;
 mod placement;
@@ -155,6 +156,8 @@ struct Inner {
     has_array: bool,
     /// From 2.6.39 on.
     has_task_plugs: bool,
+    /// Groups have policies that may hold their tasks up.
+    holds_up: bool,
     cpu: CpuSharing,
     stop: Arc<AtomicBool>,
     progress: Progress,
@@ -193,6 +196,9 @@ impl Machine {
     pub fn new(config: Config) -> Machine {
         let has_array = config.array.is_some();
         let has_task_plugs = config.disks.iter().any(|d| d.queue.has_task_plugs());
+        let has_policies =
+            |d: &Disk| matches!(&d.queue, Queue::Mq(queue) if queue.has_group_policies());
+        let holds_up = config.disks.iter().any(has_policies);
         let nr_cpus = config.disks.iter().map(|d| d.queue.nr_cpus()).max();
         let Sinks {
             trace,
@@ -256,6 +262,7 @@ impl Machine {
                 bio_done: RefCell::new(None),
                 has_array,
                 has_task_plugs,
+                holds_up,
                 cpu: config.cpu,
                 stop: config.stop,
                 progress: Progress::default(),

@@ -351,3 +351,36 @@ fn what_is_held_is_queued_by_the_worker() {
         ios(&ran, "slow")
     );
 }
+
+/// Eight reads of 64 KiB in a row, which the plug merges: the group has the device's time
+/// for few of them, and the rest is a debt.
+#[test]
+fn a_task_is_held_up_at_the_end_of_its_system_call_for_a_debt() {
+    let e = multi_queue(&[
+        (
+            "cgroup./.io.cost.qos",
+            "enable=1 rpct=0 rlat=1000 wpct=0 wlat=1000 min=100 max=100",
+        ),
+        (
+            "cgroup./.io.cost.model",
+            "rbps=400000000 rseqiops=10000 rrandiops=8000 wbps=400000000 wseqiops=10000 \
+             wrandiops=8000",
+        ),
+        ("cgroup.a.io.weight", "10"),
+        ("cgroup.b.io.weight", "300"),
+    ]);
+    let text = "[global]\nioengine=libaio\ndirect=1\nsize=64m\nruntime=2\ntime_based=1\n\
+                [a]\ncgroup=a\nrw=read\nbs=64k\niodepth=8\niodepth_batch_submit=8\n\
+                iodepth_batch_complete_min=8\n\
+                [b]\ncgroup=b\nrw=randread\nbs=4k\niodepth=8\n";
+    let ran = run(&e, text);
+    let pid = pid_of(&ran, "a");
+    let is_own = |e: &&Event| e.pid == pid && matches!(e.action, Action::Queue | Action::BackMerge);
+    let own: Vec<&Event> = ran.events.iter().filter(is_own).collect();
+    // Behind its last merge the call ends, and the task would be back within the 100 us of
+    // the device.
+    let held_up = own.windows(2).filter(|pair| {
+        pair[0].action == Action::BackMerge && pair[1].time.since(pair[0].time).ns() > 1_000_000
+    });
+    assert!(held_up.count() > 10);
+}

@@ -30,7 +30,7 @@ use super::{Features, Limits};
 use crate::qos::BioQos;
 use crate::{Cx, Pending, Request, RqId, SleepsFor, TaskTable};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Bio, BioFlags, Jiffies, TaskId};
+use blklab_types::{Bio, BioFlags, Jiffies, Span, TaskId, Time};
 use std::fmt::Debug;
 
 /// Whether a bio goes on.
@@ -94,6 +94,12 @@ pub(crate) trait Policy: Debug {
 
     /// A timer fired; whether it is one of this policy.
     fn timer(&mut self, cx: &mut Cx<'_>, timer: TimerId, wakes: &mut Vec<TaskId>) -> bool;
+
+    /// How long a task of a group is held up before it returns to its program, for what
+    /// its group and those above have had others wait for.
+    fn hold_up(&mut self, _group: u16, _now: Time) -> Span {
+        Span::ZERO
+    }
 
     /// What a task sleeps for that sleeps here.
     fn sleeps_for(&self) -> SleepsFor;
@@ -186,6 +192,13 @@ impl Chain {
         let from = slept_at.map_or(0, |at| at + 1);
         (from..self.policies.len())
             .find(|&at| self.policies[at].throttle(cx, part, wakes) == Admission::Sleeps)
+    }
+
+    /// How long a task of a group is held up before it returns to its program
+    /// (`blkcg_maybe_throttle_blkg`).
+    pub(crate) fn hold_up(&mut self, group: u16, now: Time) -> Span {
+        let each = self.policies.iter_mut().map(|p| p.hold_up(group, now));
+        each.max().unwrap_or_default()
     }
 
     /// What a task sleeps for at a place of the chain.

@@ -179,13 +179,13 @@ impl IoCost {
     }
 
     /// How long system calls of a group's tasks are held up for its debt
-    /// (`iocg_kick_delay`).
-    pub(super) fn delay(&mut self, n: u16, now: Now) {
+    /// (`iocg_kick_delay`); whether they are.
+    pub(super) fn delay(&mut self, n: u16, now: Now) -> bool {
         let full = self.shares.share(n).full;
         let period = (self.model.period_us * self.base_rate) as i64;
         let group = self.group(n);
         if now.us < group.delay_since {
-            return;
+            return false;
         }
         let halvings = (now.us - group.delay_since) / 1_000_000;
         let old = match u32::try_from(halvings) {
@@ -200,12 +200,15 @@ impl IoCost {
         }
         if new.max(old) >= DELAY_US.0 {
             group.in_delay_since.get_or_insert(now.us);
+            group.held_us = new.max(old);
         } else {
             if let Some(since) = group.in_delay_since.take() {
                 group.spent.in_delay += now.us - since;
             }
             group.delay_us = 0;
+            group.held_us = 0;
         }
+        group.held_us > 0
     }
 
     /// Halves debts and delays where the device had little to do

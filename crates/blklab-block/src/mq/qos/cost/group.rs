@@ -66,6 +66,8 @@ pub(super) struct Group {
     /// How long system calls of its tasks are held up, in us, and since when.
     pub(super) delay_us: u64,
     pub(super) delay_since: u64,
+    /// The delay in effect, in us (`blkcg_set_delay`).
+    pub(super) held_us: u64,
     /// What its bios cost in all, and as of the last period (`abs_vusage`).
     pub(super) used: u64,
     pub(super) used_before: u64,

@@ -29,7 +29,7 @@ use crate::mq::{Features, Limits};
 use crate::qos::BioQos;
 use crate::{Cx, Pending, Request, RqId, SleepsFor, TaskTable};
 use blklab_engine::{TimerId, Timers};
-use blklab_types::{Op, TaskId, Time};
+use blklab_types::{Op, Span, TaskId, Time};
 use std::collections::BTreeSet;
 
 /// The weight of a group whose file was not written (`CGROUP_WEIGHT_DFL`).
@@ -263,7 +263,9 @@ impl Policy for IoCost {
         }
         if is_issued_as_root(&part.bio) {
             self.owe(n, cost, now);
-            self.delay(n, now);
+            if self.delay(n, now) {
+                cx.asks_on_return();
+            }
             return Admission::Goes;
         }
         self.wait(n, part.bio.task, cost, now, wakes);
@@ -312,7 +314,9 @@ impl Policy for IoCost {
             part.qos.cost = charged;
         } else {
             self.owe(n, cost, now);
-            self.delay(n, now);
+            if self.delay(n, now) {
+                cx.asks_on_return();
+            }
         }
     }
 
@@ -350,6 +354,14 @@ impl Policy for IoCost {
         }
         self.arm(cx.timers);
         true
+    }
+
+    /// The longest of its own delay and of those of the groups above.
+    fn hold_up(&mut self, group: u16, _now: Time) -> Span {
+        let above = self.shares.above(group);
+        let all = std::iter::once(group).chain(above);
+        let us = all.map(|n| self.groups[usize::from(n)].held_us).max();
+        Span::from_us(us.unwrap_or(0))
     }
 
     fn sleeps_for(&self) -> SleepsFor {

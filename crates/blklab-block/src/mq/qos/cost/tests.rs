@@ -173,6 +173,9 @@ fn metadata_is_owed() {
     assert!(rig.policy.groups[1].debt > 0);
     assert!(rig.policy.groups[1].waiters.is_empty());
     assert!(rig.policy.groups[1].delay_us > 0);
+    let now = Time(1_000_000_000);
+    assert!(rig.policy.hold_up(1, now) > Span::ZERO);
+    assert_eq!(rig.policy.hold_up(2, now), Span::ZERO);
     assert!(rig.policy.says(1)[2] != "cost.indebt=0");
 }
 

@@ -7,11 +7,13 @@
 //!
 //! Left out: targets that change during a run; counters by processor.
 
+mod hold_up;
 mod scale;
 #[cfg(test)]
 mod tests;
 mod window;
 
+use self::hold_up::HeldUp;
 use self::scale::Siblings;
 use self::window::Latencies;
 use super::{Admission, Policy, is_issued_as_root};
@@ -62,6 +64,8 @@ struct Group {
     seen: i64,
     /// How often it was asked for less than one bio (`use_delay`).
     delays: u32,
+    /// How long its tasks are held up for that.
+    held_up: HeldUp,
     below: Siblings,
 }
 
@@ -107,6 +111,7 @@ impl IoLatency {
                 sleepers: VecDeque::new(),
                 seen: Siblings::DEFAULT,
                 delays: 0,
+                held_up: HeldUp::default(),
                 below: Siblings::default(),
             }
         };
@@ -124,11 +129,20 @@ impl IoLatency {
 
     /// The bio passes its group's limit and those above, from `at` on; it sleeps at the
     /// first that is reached (`blkcg_iolatency_throttle`).
-    fn climb(&mut self, part: &mut Pending, mut at: u16, wakes: &mut Vec<TaskId>) -> Admission {
+    fn climb(
+        &mut self,
+        cx: &mut Cx<'_>,
+        part: &mut Pending,
+        mut at: u16,
+        wakes: &mut Vec<TaskId>,
+    ) -> Admission {
         let as_root = is_issued_as_root(&part.bio);
         while let Some(parent) = self.group(at).parent {
             self.follow_scale(at, parent, wakes);
             let group = self.group(at);
+            if group.delays > 0 {
+                cx.asks_on_return();
+            }
             if !as_root && (!group.sleepers.is_empty() || group.inflight >= group.depth) {
                 group.sleepers.push_back(part.bio.task);
                 part.qos.held_by = at;
@@ -254,13 +268,21 @@ impl IoLatency {
 
 impl Group {
     /// How long a bio took. What was issued for it as if by the root is not counted
-    /// while it is held back, as that would better its mean (`iolatency_record_time`).
+    /// while it is held back, as that would better its mean: what such a bio was faster
+    /// than the target is made up for by a delay (`iolatency_record_time`).
     fn record(&mut self, done: &Pending, now: Time) {
-        if now <= done.qos.issued || (is_issued_as_root(&done.bio) && self.depth != ANY_DEPTH) {
+        if now <= done.qos.issued {
             return;
         }
-        self.now
-            .add(now.since(done.qos.issued).ns(), self.target_ns);
+        let took_ns = now.since(done.qos.issued).ns();
+        if is_issued_as_root(&done.bio) && self.depth != ANY_DEPTH {
+            let faster_ns = self.target_ns.saturating_sub(took_ns);
+            if faster_ns > 0 {
+                self.held_up.add(faster_ns, self.delays, now);
+            }
+            return;
+        }
+        self.now.add(took_ns, self.target_ns);
     }
 
     /// `iolat_update_total_lat_avg`: a mean that forgets in about a minute.
@@ -309,7 +331,7 @@ impl Policy for IoLatency {
         wakes: &mut Vec<TaskId>,
     ) -> Admission {
         let group = part.bio.group;
-        let admission = self.climb(part, group, wakes);
+        let admission = self.climb(cx, part, group, wakes);
         if !cx.timers.is_pending(self.timer) {
             let second = u64::from(cx.timers.hz().0);
             cx.timers.arm_on_wheel(self.timer, second);
@@ -319,12 +341,12 @@ impl Policy for IoLatency {
 
     fn resumed(
         &mut self,
-        _cx: &mut Cx<'_>,
+        cx: &mut Cx<'_>,
         part: &mut Pending,
         wakes: &mut Vec<TaskId>,
     ) -> Admission {
         let parent = self.group(part.qos.held_by).parent;
-        self.climb(part, parent.expect("the root holds nobody back"), wakes)
+        self.climb(cx, part, parent.expect("the root holds nobody back"), wakes)
     }
 
     fn refused(&mut self, _cx: &mut Cx<'_>, part: &Pending, wakes: &mut Vec<TaskId>) {
@@ -341,6 +363,19 @@ impl Policy for IoLatency {
             self.tick(cx.now);
         }
         is_ours
+    }
+
+    /// The longest of its own delay and of those of the groups above.
+    fn hold_up(&mut self, mut group: u16, now: Time) -> Span {
+        let mut longest = Span::ZERO;
+        while let Some(parent) = self.group(group).parent {
+            let Group {
+                delays, held_up, ..
+            } = self.group(group);
+            longest = longest.max(held_up.of_now(*delays, now));
+            group = parent;
+        }
+        longest
     }
 
     fn sleeps_for(&self) -> SleepsFor {

@@ -103,3 +103,21 @@ fn depth_comes_back_when_the_target_is_kept() {
     rig.until_ms(30_000);
     assert_eq!(depths(&rig)[1], ANY_DEPTH);
 }
+
+/// 2 has a target of its own, looser than that of 1, and half of its bios are metadata,
+/// which pass though it is held back to one: they are faster than its target by 4 ms.
+#[test]
+fn metadata_that_pass_a_limit_hold_up_their_tasks() {
+    let mut meta = Load::reads(2, 1000);
+    meta.bio.flags = blklab_types::BioFlags::META;
+    let own = [Load::reads(2, 1000); 16];
+    let loads = [&[Load::reads(1, 1000)], &own[..], &[meta; 4][..]].concat();
+    let mut rig = rig(&[800, 5000], &loads);
+    rig.until_ms(500);
+    assert_eq!(rig.policy.hold_up(2, Time(500_000_000)), Span::ZERO);
+    rig.until_ms(6000);
+    assert_eq!(rig.policy.groups[2].depth, 1);
+    let now = Time(6_000_000_000);
+    assert_eq!(rig.policy.hold_up(2, now), Span::from_ms(250));
+    assert_eq!(rig.policy.hold_up(1, now), Span::ZERO);
+}
