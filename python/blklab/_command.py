@@ -113,11 +113,12 @@ def _sweep(said: argparse.Namespace) -> int:
     if tally.lost:
         print(f"workers were lost {tally.lost} times")
     if tally.done:
-        each = tally.simulated_seconds / tally.done * 1e3
-        beside = (tally.worker_seconds - tally.simulated_seconds) / tally.done * 1e3
+        runs = tally.done + tally.failed
+        each = tally.simulated_seconds / runs * 1e3
+        beside = (tally.worker_seconds - tally.simulated_seconds) / runs * 1e3
         print(
             f"{tally.wall_seconds:.1f} s; a run took {each:.3g} ms of a worker, and {beside:.3g} "
-            "ms beside"
+            "ms beside, with the start of workers"
         )
     _failures(done)
     if said.summary:
