@@ -32,7 +32,7 @@ pub(crate) fn wait_for<T: Send>(
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(EVERY) {
                 if raised.is_none()
-                    && let Err(e) = Python::attach(|py| Python::check_signals(py))
+                    && let Err(e) = signals()
                 {
                     stop.store(true, Ordering::Relaxed);
                     raised = Some(e);
@@ -44,5 +44,13 @@ pub(crate) fn wait_for<T: Send>(
                 (Err(panic), None) => std::panic::resume_unwind(panic),
             }
         })
+    })
+}
+
+/// What the handler of a signal raises that has come.
+fn signals() -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        Ok(())
     })
 }

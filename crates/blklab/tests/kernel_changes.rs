@@ -107,10 +107,9 @@ fn every_change_can_be_left_out_alone() -> Result<(), Error> {
             if !can_be_without(change) || !change.is_in(e.kernel) {
                 continue;
             }
-            if catalogue.schedulers().iter().any(|s| s.name == owner) {
-                if e.choose_scheduler(owner, catalogue).is_err() {
-                    continue;
-                }
+            let is_scheduler = catalogue.schedulers().iter().any(|s| s.name == owner);
+            if is_scheduler && e.choose_scheduler(owner, catalogue).is_err() {
+                continue;
             }
             if catalogue.filesystems().contains(&owner)
                 && e.choose_filesystem(owner, catalogue).is_err()
