@@ -25,6 +25,9 @@ pub struct Finding {
     pub victims: Vec<Party>,
     /// Whose I/O caused it, most first; empty if no process did.
     pub causes: Vec<Party>,
+    /// Whose I/O it concerns besides: threads through which those who suffer wait.
+    #[serde(skip)]
+    pub through: Vec<Pid>,
     /// The cause in words, where it is no other process's I/O.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
@@ -92,6 +95,7 @@ impl Finding {
             how: String::new(),
             victims: Vec::new(),
             causes: Vec::new(),
+            through: Vec::new(),
             cause: None,
             count: 0,
             of: "requests",
@@ -151,11 +155,18 @@ pub struct Party {
     pub requests: u64,
     /// Their delay in ns; 0 for causes.
     pub delay_ns: u64,
+    /// Whose data it writes back, if that is known: they are to blame for what it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes_for: Option<String>,
 }
 
 impl fmt::Display for Party {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&who(self.pid, self.comm.as_deref()))
+        let who = who(self.pid, self.comm.as_deref());
+        match &self.writes_for {
+            Some(writers) => write!(f, "{writers} (written back by {who})"),
+            None => f.write_str(&who),
+        }
     }
 }
 

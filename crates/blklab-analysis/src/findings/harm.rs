@@ -7,6 +7,7 @@ use super::finding::{Finding, Instance, Party};
 use super::section::Section;
 use super::spells::What;
 use super::sums::{add, total};
+use super::threads::name_writers;
 use super::whole::Whole;
 use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
@@ -132,6 +133,7 @@ impl Harm {
         finding.victims = parties(&self.victims, whole);
         let causes = self.causes.iter().map(|(pid, n)| (*pid, (*n, 0)));
         finding.causes = parties(&causes.collect(), whole);
+        name_writers(&mut finding.causes, whole.context);
     }
 }
 
@@ -151,6 +153,7 @@ pub fn parties(all: &BTreeMap<Pid, (u64, u64)>, whole: &Whole<'_>) -> Vec<Party>
             comm: whole.comm(*pid),
             requests: *requests,
             delay_ns: *delay_ns,
+            writes_for: None,
         })
         .collect();
     parties.sort_by_key(|p| std::cmp::Reverse((p.delay_ns, p.requests)));

@@ -139,9 +139,8 @@ fn explains(cause: &Finding, symptom: &Finding) -> bool {
     if !names || cause.dev != symptom.dev {
         return false;
     }
-    let pids =
-        |f: &Finding| -> Vec<Pid> { f.victims.iter().chain(&f.causes).map(|p| p.pid).collect() };
-    let concerned = pids(cause);
+    let parties = cause.victims.iter().chain(&cause.causes).map(|p| p.pid);
+    let concerned: Vec<Pid> = parties.chain(cause.through.iter().copied()).collect();
     // Most of the delay must be that of processes that the cause concerns.
     let (mut shared, mut all) = (0, 0);
     for p in &symptom.victims {

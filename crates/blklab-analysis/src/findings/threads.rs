@@ -3,7 +3,7 @@
 //! alone tells whoever knows it, and what to change about it.
 
 use super::context::Context;
-use super::finding::Finding;
+use super::finding::{Finding, Party};
 use super::remedy::{Outside, Remedy};
 
 /// Threads of one kind.
@@ -196,28 +196,36 @@ pub(super) fn remedies() -> impl Iterator<Item = &'static Remedy> {
     THREADS.iter().map(|t| &t.change)
 }
 
-/// Says who left what a flusher writes back, if that is known: no event of the block layer says it.
-fn introduce_writers(f: &mut Finding, writers: Option<&str>) {
-    let mut names = f.causes.iter().filter_map(|p| p.comm.as_deref());
-    let Some(flusher) = names.find(|comm| is_flusher(comm) || *comm == "flush") else {
+/// Gives flushers among those who cause something the names of who left what they write back,
+/// where that is known: no event of the block layer says it.
+pub(super) fn name_writers(causes: &mut [Party], context: &Context) {
+    let writers = context.buffered_writers();
+    let flushers = causes.iter_mut().filter(|p| is_flusher_party(p));
+    flushers.for_each(|p| p.writes_for = writers.map(str::to_owned));
+}
+
+fn is_flusher_party(p: &Party) -> bool {
+    p.comm.as_deref().is_some_and(is_flusher)
+}
+
+/// Says that a flusher writes for others, where it is not known for whom.
+fn introduce_flusher(f: &mut Finding) {
+    let unknown = f.causes.iter().filter(|p| p.writes_for.is_none());
+    let mut flushers = unknown.filter(|p| is_flusher_party(p));
+    let Some(flusher) = flushers.find_map(|p| p.comm.as_deref()) else {
         return;
     };
-    let left = match writers {
-        Some(writers) => format!("what {writers} writes into the page cache"),
-        None => "what processes have written into the page cache".to_owned(),
-    };
-    let said = format!("{flusher} writes back {left}.");
-    match writers {
-        // Who is to blame belongs into the first sentence.
-        Some(_) => f.what += &format!(" {said}"),
-        None if f.how.is_empty() => f.how = said,
-        None => f.how += &format!(" {said}"),
+    let said = format!("{flusher} writes back what processes have written into the page cache.");
+    if !f.how.is_empty() {
+        f.how.push(' ');
     }
+    f.how += &said;
 }
 
 /// Says what the threads do that cause a finding, and what to change about that.
 pub(super) fn introduce(f: &mut Finding, context: &Context) {
-    introduce_writers(f, context.buffered_writers());
+    name_writers(&mut f.causes, context);
+    introduce_flusher(f);
     let names = f.causes.iter().filter_map(|p| p.comm.as_deref());
     let caused: Vec<(String, &Thread)> = THREADS
         .iter()

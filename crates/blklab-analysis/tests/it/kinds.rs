@@ -135,47 +135,7 @@ fn samples() -> Vec<(&'static str, &'static str, Lines, u32)> {
             });
         }
     });
-    // Large writes of a flusher keep the device busy for 15 of 15.4 ms; a commit, of which the
-    // flush takes 40 us, waits behind them.
-    add("commit-behind", "", 1, &|l| {
-        alone(l, B, "R", 0, 12);
-        for cycle in 0..40_u64 {
-            let t = 100_000 + cycle * 15_400;
-            for k in 0..30_u64 {
-                let at = (10_000_000 + (cycle * 30 + k) * 4096, 1024);
-                let times = [t, t + 1, t + 2 + k * 10, t + 500 * (k + 1)];
-                l.io(&Io {
-                    who: (3, "kworker/u8:1"),
-                    rw: "W",
-                    at,
-                    times,
-                });
-            }
-            let place = |k: u64| 1_000 + cycle * 64 + k;
-            let times = [t + 200, t + 200, t + 201, t + 8_000];
-            l.io(&Io {
-                who: A,
-                rw: "WS",
-                at: (500_000 + cycle * 8, 8),
-                times,
-            });
-            let times = [t + 8_010, t + 8_010, t + 8_011, t + 12_000];
-            let journal = (9, "jbd2/sda1-8");
-            l.io(&Io {
-                who: journal,
-                rw: "WS",
-                at: (place(0), 16),
-                times,
-            });
-            let record = (place(16), 8);
-            l.event(t + 12_010, 9, "Q", "FWFS", record, journal.1);
-            l.event(t + 12_010, 9, "G", "FWFS", record, journal.1);
-            l.line(t + 12_011, "9 D FN [jbd2/sda1-8]");
-            l.line(t + 12_051, "0 C FN 0 [0]");
-            l.event(t + 12_060, 9, "D", "WFS", record, journal.1);
-            l.event(t + 15_500, 0, "C", "WFS", record, "0");
-        }
-    });
+    add("commit-behind", "", 1, &commits_behind_a_flusher);
     // An elevator that goes on upwards while b waits below.
     add("overtaken", "queue/scheduler=mq-deadline", 2, &|l| {
         deep(l, A, "R", 8, 1500);
@@ -729,6 +689,100 @@ fn the_manual_has_every_kind_with_its_rule() {
         new == manual,
         "docs/why.md is out of date: UPDATE_GOLDEN=1 writes it"
     );
+}
+
+/// Large writes of a flusher keep the device busy for 15 of 15.4 ms; a commit, of which the
+/// flush takes 40 us, waits behind them.
+fn commits_behind_a_flusher(l: &mut Lines) {
+    alone(l, B, "R", 0, 12);
+    for cycle in 0..40_u64 {
+        let t = 100_000 + cycle * 15_400;
+        write_back(l, t, cycle, 30);
+        let times = [t + 200, t + 200, t + 201, t + 8_000];
+        let (rw, at) = ("WS", (500_000 + cycle * 8, 8));
+        let who = A;
+        l.io(&Io { who, rw, at, times });
+        commit(l, cycle, [t + 8_010, t + 12_000, t + 15_500]);
+    }
+}
+
+/// Write-back of so many large requests, each of which takes 500 us.
+fn write_back(l: &mut Lines, t: u64, cycle: u64, nr: u64) {
+    for k in 0..nr {
+        l.io(&Io {
+            who: (3, "kworker/u8:1"),
+            rw: "W",
+            at: (10_000_000 + (cycle * 30 + k) * 4096, 1024),
+            times: [t, t + 1, t + 2 + k * 10, t + 500 * (k + 1)],
+        });
+    }
+}
+
+/// A commit from its first write on: when that begins and ends, and when the record ends.
+fn commit(l: &mut Lines, cycle: u64, [begin, logged, end]: [u64; 3]) {
+    let place = |k: u64| 1_000 + cycle * 64 + k;
+    let journal = (9, "jbd2/sda1-8");
+    l.io(&Io {
+        who: journal,
+        rw: "WS",
+        at: (place(0), 16),
+        times: [begin, begin, begin + 1, logged],
+    });
+    let record = (place(16), 8);
+    let q = logged + 10;
+    l.event(q, 9, "Q", "FWFS", record, journal.1);
+    l.event(q, 9, "G", "FWFS", record, journal.1);
+    l.line(q + 1, "9 D FN [jbd2/sda1-8]");
+    l.line(q + 41, "0 C FN 0 [0]");
+    l.event(q + 50, 9, "D", "WFS", record, journal.1);
+    l.event(end, 0, "C", "WFS", record, "0");
+}
+
+/// A flusher writes for others: whoever left what it writes is to blame, where the context says
+/// who that is.
+#[test]
+fn who_left_what_is_written_back_is_named() {
+    let found = |context: &str| {
+        let mut lines = Lines::default();
+        commits_behind_a_flusher(&mut lines);
+        let report = lines.report(context);
+        let first = &report.findings[0];
+        (first.what.clone(), first.causes[0].to_string())
+    };
+    let (what, cause) = found("buffered_writers=backup");
+    assert_eq!(cause, "backup (written back by kworker/u8:1 (3))");
+    assert!(
+        what.contains("behind I/O of backup (written back by"),
+        "{what}"
+    );
+    assert!(what.contains("the longest fsync takes 15.4 ms"), "{what}");
+    let (_, cause) = found("");
+    assert_eq!(cause, "kworker/u8:1 (3)");
+}
+
+/// Commits of 1.3 ms of which 0.5 ms are for others: nobody would call them long without, and so
+/// no flush is why.
+#[test]
+fn commits_that_are_long_for_others_alone() {
+    let mut lines = Lines::default();
+    // What a write takes by itself.
+    alone(&mut lines, B, "WS", 0, 400);
+    for cycle in 0..200_u64 {
+        let t = 3_000_000 + cycle * 1_450;
+        write_back(&mut lines, t, cycle, 1);
+        let times = [t - 150, t - 150, t - 149, t - 10];
+        let (who, rw, at) = (A, "WS", (500_000 + cycle * 8, 8));
+        lines.io(&Io { who, rw, at, times });
+        commit(&mut lines, cycle, [t + 3, t + 600, t + 1_280]);
+    }
+    let report = lines.report("");
+    assert_eq!(
+        report.findings[0].kind,
+        "commit-behind",
+        "{:?}",
+        kinds(&report)
+    );
+    assert!(!kinds(&report).contains(&"flush"));
 }
 
 /// Write-back of one process keeps the device busy; sync writes of another wait so long

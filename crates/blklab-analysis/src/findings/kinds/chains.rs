@@ -26,6 +26,12 @@ const LONG_FLUSH_NS: u64 = 5_000_000;
 const MUCH_BYTES: u64 = 1 << 20;
 const FILLED_PERCENT: u64 = 75;
 
+/// A smaller part of a wait than this, in per cent, is none that anybody notices.
+const NOTABLE_PERCENT: u64 = 20;
+
+/// So many flushes before which nobody else has filled the cache say what one usually takes.
+const USUAL_MIN: usize = 8;
+
 /// So often a process goes on after a chain, so that it waits for it.
 const TIMES_MIN: u64 = 3;
 
@@ -56,9 +62,42 @@ impl Chain {
         self.end.since(self.begin).0
     }
 
-    /// Whether most of it is waiting for others' requests, and not for a flush.
-    pub(super) fn is_behind_others(&self) -> bool {
-        is_most(self.others_ns, self.ns()) && self.others_ns > self.commands_ns
+    /// The same, where another one had filled the device's cache before it: what emptying it
+    /// takes longer than it usually does is for that one's data. `worst_ns` is the longest wait
+    /// for others' requests.
+    fn filled_by(self, filler: Option<Pid>, worst_ns: u64, usual_ns: Option<u64>) -> Chain {
+        let is_long = self.commands_ns >= LONG_FLUSH_NS;
+        let usual_ns = usual_ns.filter(|ns| self.commands_ns >= ns.saturating_mul(2));
+        let filled_ns = match (filler, usual_ns) {
+            (None, _) => return self,
+            (Some(_), _) if is_long => self.commands_ns,
+            (Some(_), Some(usual_ns)) => self.commands_ns - usual_ns,
+            (Some(_), None) => return self,
+        };
+        Chain {
+            commands_ns: self.commands_ns - filled_ns,
+            others_ns: self.others_ns.saturating_add(filled_ns),
+            culprit: if filled_ns > worst_ns {
+                filler
+            } else {
+                self.culprit
+            },
+            filled_ns,
+            ..self
+        }
+    }
+
+    /// What is left of a wait for it without others' requests.
+    pub(super) fn without_others_ns(&self, waited_ns: u64) -> u64 {
+        waited_ns.saturating_sub(self.others_ns)
+    }
+
+    /// Whether others' requests are why somebody waits so long for it: most of it is waiting for
+    /// them, and not for a flush, or nobody would call it long without them.
+    pub(super) fn is_behind_others(&self, waited_ns: u64) -> bool {
+        let is_most = is_most(self.others_ns, self.ns()) && self.others_ns > self.commands_ns;
+        let is_short = self.without_others_ns(waited_ns) < SLOW_NS;
+        is_most || (is_short && percent(self.others_ns, waited_ns) >= NOTABLE_PERCENT)
     }
 }
 
@@ -185,38 +224,59 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
         let until = until.max(end);
         let before_record = if first == i { (0, None) } else { others };
         let commands_ns = disk.flushes.within(begin, until);
-        let filler = cache.emptied(r.pid);
-        let filled_ns = if filler.is_some() && commands_ns >= LONG_FLUSH_NS {
-            commands_ns
-        } else {
-            0
-        };
-        let mut worst = own.max(before_record);
-        if filled_ns > worst.0 {
-            worst = (filled_ns, filler);
-        }
-        chains.push(Chain {
+        let worst = own.max(before_record);
+        let chain = Chain {
             begin,
             end: until,
             pid: r.pid,
             places: [first, i],
             flush_ns: end.since(start).0,
-            commands_ns: commands_ns - filled_ns,
-            others_ns: total([own.0, before_record.0, filled_ns]),
+            commands_ns,
+            others_ns: total([own.0, before_record.0]),
             culprit: worst.1,
-            filled_ns,
-        });
+            filled_ns: 0,
+        };
+        chains.push((chain, worst.0, cache.emptied(r.pid)));
     }
+    let usual_ns = usual_flush(&chains);
+    let mut chains: Vec<Chain> = chains
+        .into_iter()
+        .map(|(chain, worst_ns, filler)| chain.filled_by(filler, worst_ns, usual_ns))
+        .collect();
     chains.sort_by_key(|c| c.end);
     chains
 }
 
-/// Processes that wait for chains of others, with each chain and how long they waited.
-pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain, u64)>> {
-    let mut of_pid: BTreeMap<Pid, Vec<[Time; 2]>> = BTreeMap::new();
+/// What emptying the cache takes for half of the commits before which nobody else has filled it;
+/// none if there are too few.
+fn usual_flush(chains: &[(Chain, u64, Option<Pid>)]) -> Option<u64> {
+    let own = chains
+        .iter()
+        .filter(|(c, _, filler)| filler.is_none() && c.commands_ns > 0);
+    let mut own: Vec<u64> = own.map(|(c, ..)| c.commands_ns).collect();
+    own.sort_unstable();
+    own.get(own.len() / 2)
+        .copied()
+        .filter(|_| own.len() >= USUAL_MIN)
+}
+
+/// A wait for a chain of another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited {
+    pub(super) chain: Chain,
+    /// From the end of the process's last I/O.
+    pub(super) ns: u64,
+    /// From the beginning of its last write: what a call that writes and syncs takes.
+    pub(super) with_write_ns: u64,
+}
+
+/// Processes that wait for chains of others, with each of these waits.
+pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<Waited>> {
+    let mut of_pid: BTreeMap<Pid, Vec<([Time; 2], bool)>> = BTreeMap::new();
     for r in &disk.requests {
         if let (Some(start), Some(end)) = (r.start(), r.life.complete) {
-            of_pid.entry(r.pid).or_default().push([start, end]);
+            let ios = of_pid.entry(r.pid).or_default();
+            ios.push(([start, end], r.is_write()));
         }
     }
     let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
@@ -228,7 +288,7 @@ pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain
         let mut waited = Vec::new();
         let mut pauses = 0;
         for pair in ios.windows(2) {
-            let [[_, end], [next, _]] = [pair[0], pair[1]];
+            let [([start, end], is_write), ([next, _], _)] = [pair[0], pair[1]];
             if next <= end || next.since(end).0 < SLOW_NS {
                 continue;
             }
@@ -239,7 +299,12 @@ pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<(Chain
             };
             let starts = chain.begin >= end && chain.begin.since(end).0 <= NEAR_NS;
             if starts && next.since(chain.end).0 <= NEAR_NS {
-                waited.push((chain, next.since(end).0));
+                let from = if is_write { start } else { end };
+                waited.push(Waited {
+                    chain,
+                    ns: next.since(end).0,
+                    with_write_ns: next.since(from).0,
+                });
             }
         }
         if waited.len() as u64 >= TIMES_MIN && waited.len() * 2 >= pauses {

@@ -10,18 +10,19 @@ use crate::findings::sums::{add, percent, total};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
-use blklab_types::Dev;
-use std::collections::BTreeMap;
+use blklab_types::{Dev, Pid};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The row of [`super::ALL`].
 pub const KIND: Kind = Kind {
     name: "commit-behind",
     what: "fsync waits for journal commits whose writes wait behind others' requests",
     rule: Rule {
-        condition: "a process waits for a commit of the journal (as in flush), and most of the \
-                    commit's time its writes wait in the queue or at the device while others have \
-                    most of the work there, and longer than flushes take; or the flush takes 5 ms \
-                    or more, and three quarters of what was written since the last one, 1 MiB at \
+        condition: "a process waits for a commit of the journal (as in flush), and its \
+                    writes wait in the queue or at the device while others have most of the work \
+                    there: most of the commit's time, and longer than flushes take, or a fifth of \
+                    it, without which it would take less than 1 ms; or the flush takes 5 ms \
+                    or more, or twice as long as otherwise, and three quarters of what was written since the last one, 1 MiB at \
                     least, are another's",
         threshold: "1 ms or more of a wait on average, and 20 % of the process's waiting or more",
         exception: "",
@@ -75,6 +76,10 @@ struct Sum {
     filled_ns: u64,
     /// All waits for commits.
     all_ns: u64,
+    /// The longest together with the write before it.
+    longest_sync_ns: u64,
+    /// Whose commits they are.
+    journals: BTreeSet<Pid>,
 }
 
 impl Detector for CommitBehind {
@@ -84,21 +89,23 @@ impl Detector for CommitBehind {
                 continue;
             }
             let chains = chains(disk);
-            if !chains.iter().any(chains::Chain::is_behind_others) {
-                continue;
-            }
             for (pid, waited) in waiters(disk, &chains) {
                 let sum = self.disks.entry(disk.dev).or_default();
-                add(&mut sum.all_ns, total(waited.iter().map(|(_, ns)| *ns)));
-                let behind = |c: &chains::Chain| c.is_behind_others() && c.culprit != Some(pid);
-                for (chain, ns) in waited.iter().filter(|(c, _)| behind(c)) {
-                    add(&mut sum.others_ns, chain.others_ns.min(*ns));
-                    add(&mut sum.filled_ns, chain.filled_ns.min(*ns));
+                add(&mut sum.all_ns, total(waited.iter().map(|w| w.ns)));
+                let behind = |w: &&chains::Waited| {
+                    w.chain.is_behind_others(w.ns) && w.chain.culprit != Some(pid)
+                };
+                for w in waited.iter().filter(behind) {
+                    let (chain, ns) = (&w.chain, w.ns);
+                    add(&mut sum.others_ns, chain.others_ns.min(ns));
+                    add(&mut sum.filled_ns, chain.filled_ns.min(ns));
+                    sum.journals.insert(chain.pid);
+                    sum.longest_sync_ns = sum.longest_sync_ns.max(w.with_write_ns);
                     if let Some(culprit) = chain.culprit {
                         sum.harm.blame(culprit, chain.others_ns);
                     }
                     sum.harm
-                        .add(pid, *ns, || chains::instance(section, disk, chain, *ns));
+                        .add(pid, ns, || chains::instance(section, disk, chain, ns));
                 }
             }
         }
@@ -111,6 +118,7 @@ impl Detector for CommitBehind {
             }
             let mut f = sum.harm.finding(&KIND, dev, whole)?;
             f.of = "waits";
+            f.through = sum.journals.iter().copied().collect();
             // Who has a small part of the blame is no cause: most of it says who is.
             let blamed: Vec<_> = f.causes.iter().map(|p| p.requests).collect();
             let most = blamed.iter().copied().max().unwrap_or(0);
@@ -135,6 +143,12 @@ impl Detector for CommitBehind {
                 time_text(sum.all_ns),
                 time_text(waited_ns)
             );
+            if sum.longest_sync_ns > sum.harm.worst_ns() {
+                f.what += &format!(
+                    " With the write that it begins with, the longest fsync takes {}.",
+                    time_text(sum.longest_sync_ns)
+                );
+            }
             if sum.filled_ns > 0 {
                 f.how += &format!(
                     " {} of it the device empties its cache, in which nearly all is theirs.",

@@ -121,9 +121,9 @@ impl Flushes {
         for (pid, waited) in &waiters {
             sum.waiters.insert(*pid);
             // What others keep at the device delays a commit no less, and no flush is why.
-            for (chain, ns) in waited.iter().filter(|(c, _)| !c.is_behind_others()) {
+            for w in waited.iter().filter(|w| !w.chain.is_behind_others(w.ns)) {
                 sum.harm
-                    .add(*pid, *ns, || instance(section, disk, chain, *ns));
+                    .add(*pid, w.ns, || instance(section, disk, &w.chain, w.ns));
             }
         }
         let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
@@ -246,6 +246,7 @@ impl Sum {
                 comm: whole.comm(*pid),
                 requests: self.chains,
                 delay_ns: 0,
+                writes_for: None,
             })
             .collect();
         let sum = whole.disk(dev);

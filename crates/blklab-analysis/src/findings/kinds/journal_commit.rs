@@ -259,6 +259,7 @@ impl Sum {
                 comm: whole.comm(*pid),
                 requests: self.commits,
                 delay_ns: 0,
+                writes_for: None,
             })
             .collect();
         f.what = format!(

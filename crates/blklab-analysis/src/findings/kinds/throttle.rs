@@ -434,6 +434,11 @@ impl Sum {
         if self.harm.is_empty() || (!self.by_message && self.bursts < BURSTS_MIN) {
             return None;
         }
+        // What a worker submits for one that is held back is that one's.
+        let is_handed_on = |pid: Pid| whole.comm(pid).is_some_and(|comm| is_worker(&comm));
+        if self.harm.victims().keys().any(|pid| !is_handed_on(*pid)) {
+            self.harm.keep(|pid, _| !is_handed_on(pid));
+        }
         let mut f = Finding::new(KIND.name, dev, "");
         self.harm.fill(&mut f, whole);
         f.of = "bios held back";
