@@ -14,6 +14,7 @@ use blklab::scheduler::Schedulers;
 use blklab::targets;
 use blklab::targets::Planner;
 use blklab::trace::TraceSource as _;
+use blklab::trace_file::Columns;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -40,6 +41,8 @@ pub(crate) struct Known {
     run: Option<Experiment>,
     /// The run is made anew whenever its events are wanted: there is no file of them.
     is_made: bool,
+    /// How the trace is to be read.
+    columns: Option<Columns>,
     schedulers: Schedulers,
     planner: Planner,
 }
@@ -66,7 +69,12 @@ impl Known {
             context = blklab::why::context_of(&experiment, catalogue)?;
             run = Some(experiment);
         }
-        for path in &a.context {
+        let beside = if a.context.is_empty() {
+            crate::source::context_beside(file)
+        } else {
+            None
+        };
+        for path in a.context.iter().chain(&beside) {
             context.add(blklab::why::context_at(path, catalogue)?);
         }
         if let Some(kernel) = &a.kernel
@@ -98,6 +106,7 @@ impl Known {
             tries,
             run,
             is_made: false,
+            columns: a.read.columns.clone(),
             schedulers,
             planner,
         })
@@ -111,6 +120,7 @@ impl Known {
             tries: false,
             run: Some(e),
             is_made: true,
+            columns: None,
             schedulers,
             planner,
         })
@@ -184,7 +194,7 @@ impl Known {
                 let plan = self.planner.plan(e)?;
                 blklab::why::send_run(&plan, sink, Arc::default())?;
             }
-            _ => crate::source::open(file)?.send_all(&mut sink)?,
+            _ => crate::source::open(file, self.columns.as_ref())?.send_all(&mut sink)?,
         }
         Ok(())
     }

@@ -5,8 +5,9 @@ mod recommend;
 
 pub(crate) use recommend::RecommendArgs;
 
+use crate::record::Trigger;
 use blklab::analysis::breakdown::By;
-use blklab::trace_file::Rows;
+use blklab::trace_file::{Columns, Rows};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Fleet(ProgramArgs),
     /// Show or write the example files that the command carries
     Example(ExampleArgs),
+    /// Answer assistants: a server of the Model Context Protocol on standard input and output
+    Mcp(McpArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
@@ -787,6 +790,8 @@ pub(crate) enum TraceCommand {
     Print {
         /// A trace: NAME.blktrace.0 or NAME, NAME.blk, blkparse text, or -
         file: PathBuf,
+        #[command(flatten)]
+        read: ReadArgs,
         /// Leave the summary out
         #[arg(short, long)]
         quiet: bool,
@@ -796,6 +801,8 @@ pub(crate) enum TraceCommand {
     Stats {
         /// A trace
         file: PathBuf,
+        #[command(flatten)]
+        read: ReadArgs,
         /// Tables of bios by who queued them, what they do, how large they are, or
         /// when they were queued
         #[arg(long, value_name = "process|direction|size|window[=1s]", value_delimiter = ',', value_parser = by)]
@@ -848,6 +855,8 @@ pub(crate) enum TraceCommand {
     Info {
         /// A trace
         file: PathBuf,
+        #[command(flatten)]
+        read: ReadArgs,
         /// How to show it
         #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = PlainFormat::Table)]
         output_format: PlainFormat,
@@ -857,6 +866,8 @@ pub(crate) enum TraceCommand {
     Convert {
         /// A trace
         file: PathBuf,
+        #[command(flatten)]
+        read: ReadArgs,
         /// NAME.txt as blkparse prints it; NAME.blk, blklab's compact form;
         /// NAME.csv or NAME.parquet, a table; NAME.pftrace or
         /// NAME.perfetto-trace; NAME.iolog for fio; any other name for
@@ -890,6 +901,8 @@ Examples:
 pub(crate) struct ToFioArgs {
     /// A trace, or a run directory
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
     /// Write the job here; without it, to standard output
     #[arg(short, long = "output", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -1036,7 +1049,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 const RECORD_NOTES: &str = "\
 It records what the kernel's tracepoints of the block layer show, through a
 tracefs instance of its own: other tracing is neither used nor disturbed. It
-needs root. Recording ends when COMMAND does, after --for, or with Ctrl-C.
+needs root. Recording ends when COMMAND does, after --for, with Ctrl-C, or behind
+what --trigger waits for.
 
 The trace is a trace.dat, version 6: the kernel's pages as they are, which
 blklab, trace-cmd and KernelShark read. Beside it lies NAME.context.txt with the
@@ -1051,7 +1065,8 @@ next start, or with --clean. docs/record.md has more.
 Examples:
   sudo blklab record sda --for 10s
   sudo blklab record -o fio.dat -- fio job.fio
-  sudo blklab record /home --also jbd2,sched -- make";
+  sudo blklab record /home --also jbd2,sched -- make
+  sudo blklab record sda --trigger 'q2c>100ms' --last 30s";
 
 #[derive(Debug, Args)]
 #[command(after_help = RECORD_NOTES)]
@@ -1063,6 +1078,16 @@ pub(crate) struct RecordArgs {
     /// Record for so long: 500ms, 10s, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration_ns, conflicts_with = "command")]
     pub(crate) duration_ns: Option<u64>,
+    /// Keep this last time alone, in memory, until the recording ends
+    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
+    pub(crate) last: Option<u64>,
+    /// End when an I/O takes longer than this, and keep what came before it (--last) [default of
+    /// --last: 10s]: q2c, q2d or d2c, as in 'q2c>100ms'
+    #[arg(long, value_name = "PHASE>TIME", value_parser = Trigger::parse)]
+    pub(crate) trigger: Option<Trigger>,
+    /// Go on for so long behind it
+    #[arg(long, value_name = "TIME", value_parser = duration_ns, requires = "trigger", default_value = "1s")]
+    pub(crate) then: u64,
     /// The trace; its context lies beside it
     #[arg(long, short, value_name = "FILE", default_value = "trace.dat")]
     pub(crate) output: PathBuf,
@@ -1074,7 +1099,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "SIZE", default_value = "8m", value_parser = buffer_kb)]
     pub(crate) buffer: u32,
     /// Remove what killed recorders left in tracefs, and record nothing
-    #[arg(long, conflicts_with_all = ["device", "duration_ns", "also", "command"])]
+    #[arg(long, conflicts_with_all = ["device", "duration_ns", "also", "command", "last", "trigger"])]
     pub(crate) clean: bool,
     /// Record while this runs
     #[arg(last = true, value_name = "COMMAND")]
@@ -1293,6 +1318,8 @@ pub(crate) struct CompareArgs {
     /// Run directories, folders of them, traces
     #[arg(required = true, value_name = "RUN|TRACE")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
     /// The side that the others are compared with [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) base: Option<String>,
@@ -1310,9 +1337,27 @@ pub(crate) struct CompareArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What is known of the machine that a trace was recorded on.
+/// How a trace is to be read.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ReadArgs {
+    /// Read traces as rows of these columns, as in 'time comm pid dev op sector bytes
+    /// lat_us'; - is a column to pass over
+    #[arg(long, value_name = "TITLES", value_parser = Columns::parse)]
+    pub(crate) columns: Option<Columns>,
+}
+
+impl ReadArgs {
+    /// The columns, if any are named.
+    pub(crate) fn columns(&self) -> Option<&Columns> {
+        self.columns.as_ref()
+    }
+}
+
+/// What is known of the machine that a trace was recorded on, and how it is to be read.
 #[derive(Debug, Default, Args)]
 pub(crate) struct StackArgs {
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
     /// What is known of the machine: a file of key=value lines, an experiment file,
     /// or a copy of /sys/block/DEVICE; several add up
     #[arg(long, value_name = "FILE|DIR")]
@@ -1337,6 +1382,20 @@ impl StackArgs {
             || self.sched.is_some()
             || !self.set.is_empty()
     }
+}
+
+const MCP_NOTES: &str = "\
+Tools: why, stats, slow, what_if, and with --allow-write run, which writes a run
+directory. Each answers with the JSON that the command gives; what is wrong is an
+error of the tool in the command's words. Files are found from the folder that
+the server is started in. docs/mcp.md has configurations.";
+
+#[derive(Debug, Args)]
+#[command(after_help = MCP_NOTES)]
+pub(crate) struct McpArgs {
+    /// Let assistants run jobs, which write run directories
+    #[arg(long)]
+    pub(crate) allow_write: bool,
 }
 
 const EXAMPLE_EXAMPLES: &str = "\

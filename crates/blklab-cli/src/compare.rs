@@ -23,7 +23,7 @@ pub(crate) fn compare(a: &CompareArgs) -> Result<Outcome> {
     let options = Options::new(&a.paths, a.bios, &a.metric);
     let options = options.map_err(|err| err.in_file("--metric"))?;
     let mut output = Output::open(&mut Guard::new(&a.paths), a.output.as_deref())?;
-    let recordings = Recordings::find(&a.paths, &blklab::targets::catalogue())?;
+    let recordings = Recordings::find(&a.paths, a.read.columns(), &blklab::targets::catalogue())?;
     let progress = Progress::new(recordings.count());
     let sides = recordings.read(&options, || progress.step());
     progress.finish();

@@ -37,7 +37,7 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     if let Some(option) = a.of_experiments() {
         bail!("{option}: only for an experiment that runs, not for a trace that is there");
     }
-    let mut input = crate::source::open(&a.file)?;
+    let mut input = crate::source::open(&a.file, a.stack.read.columns())?;
     let shown = Watcher::reading(input.progress());
     let recording = recording(a);
     // Who re-enacts nothing needs to know nothing about how.

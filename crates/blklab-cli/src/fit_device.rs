@@ -90,7 +90,7 @@ fn of_iocost(a: &FitDeviceArgs, output: Option<&Place>, lines: &[Line]) -> Resul
 
 /// The commands of a trace, from D to C.
 fn of_trace(a: &FitDeviceArgs, output: Option<&Place>, path: &Path) -> Result<Outcome> {
-    let mut input = crate::source::open(path)?;
+    let mut input = crate::source::open(path, None)?;
     let trace = blklab::to_fio::read(&mut input, path, None)?;
     crate::source::report_damage(path, input.counts());
     let found = fit_recording(&trace.recorded.commands);

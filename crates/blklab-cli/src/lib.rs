@@ -23,6 +23,7 @@ mod kernel_changes;
 mod list;
 mod lives;
 mod man;
+mod mcp;
 mod output;
 mod progress;
 mod recommend;
@@ -87,6 +88,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Tune(a) => external::become_program("tune", &a.args),
         Command::Fleet(a) => external::become_program("fleet", &a.args),
         Command::Example(a) => example::example(&a),
+        Command::Mcp(a) => mcp::mcp(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),
     };

@@ -2,7 +2,7 @@
 //! `blklab trace slow` and `blklab trace life`.
 
 use crate::again::{Again, Known, reasons};
-use crate::args::PlainFormat;
+use crate::args::{PlainFormat, ReadArgs};
 use crate::output::part;
 use crate::progress::Watcher;
 use anyhow::{Result, bail};
@@ -39,8 +39,14 @@ pub(crate) fn which(text: &str, count: usize) -> Result<Which> {
     }
 }
 
-pub(crate) fn lives(file: &Path, which: Which, known: &Known, format: PlainFormat) -> Result<()> {
-    let mut input = crate::source::open(file)?;
+pub(crate) fn lives(
+    file: &Path,
+    read: &ReadArgs,
+    which: Which,
+    known: &Known,
+    format: PlainFormat,
+) -> Result<()> {
+    let mut input = crate::source::open(file, read.columns())?;
     let shown = Watcher::reading(input.progress());
     let mut survey = Survey::default();
     let (lives, report) = blklab::why::lives_and(&mut input, which, &mut survey)?;

@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab record`.
 
+mod trigger;
+
+pub(crate) use trigger::Trigger;
+
 use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::guard::{Guard, Place};
 use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
+use crate::source::context_path;
 use anyhow::{Context as _, Result, bail};
 use blklab::findings::counted;
-use blklab::trace::{Action, Event, TraceSink, TraceSource as _};
+use blklab::trace::{Action, Event, Rwbs, TraceSink, TraceSource as _};
 use blklab::trace_file::{self, TraceFile};
 use blklab_record::{
-    Disk, GROUPS, Group, Options, Recorded, Recorder, Roots, all_disks, clean, context_of,
+    Disk, GROUPS, Group, Options, Recorded, Recorder, Roots, Writers, all_disks, clean, context_of,
     find_disk,
 };
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use trigger::Watch;
+
+/// Between two looks at what processes have written.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// Between two looks at the buffers.
 const TURN: Duration = Duration::from_millis(50);
@@ -55,16 +64,26 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
         disk: disk.clone(),
         groups,
         buffer_kb: a.buffer,
+        keep: keep(a),
+        is_watched: a.trigger.is_some(),
     };
     let interrupt = Interrupt::watch();
     let ending = Ending::watch()?;
+    let mut writers = Writers::default();
+    writers.look(&roots);
     let mut recorder = Recorder::start(&roots, &options, trace.path())?;
-    let begun = Instant::now();
-    let ended = run(a, &mut recorder, &interrupt, &ending)?;
+    let (begun, used_ns) = (Instant::now(), processor_ns());
+    let look = || writers.look(&roots);
+    let ended = run(a, &mut recorder, &interrupt, &ending, look)?;
     let took = begun.elapsed();
+    let used_ns = processor_ns()
+        .zip(used_ns)
+        .map(|(now, then)| now.saturating_sub(then));
     let recorded = recorder.finish()?;
-    report(a, &recorded, took)?;
-    write_contexts(a, &contexts, &places, disk.is_some())?;
+    report(a, &recorded, took, used_ns)?;
+    let amounts = amounts(&a.output)?;
+    let writers = writers.names(|pid| amounts.written.get(&pid).copied().unwrap_or(0));
+    write_contexts(&contexts, &places, disk.is_some(), &amounts, &writers)?;
     Ok(match ended {
         Some(status) if !status.success() => {
             let name = Path::new(&a.command[0]).display();
@@ -73,6 +92,22 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
         }
         _ => Outcome::Done,
     })
+}
+
+/// What is kept with a trigger where nothing else is said.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// How much of the recording is kept; all of it if there is none.
+fn keep(a: &RecordArgs) -> Option<Duration> {
+    let last = a.last.map(Duration::from_nanos);
+    last.or_else(|| a.trigger.is_some().then_some(KEPT))
+}
+
+/// What this thread has used of processors (`/proc/PID/schedstat`), ns; none where the kernel
+/// does not count it.
+fn processor_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok()
 }
 
 fn remove_left_behind() -> Result<Outcome> {
@@ -130,6 +165,7 @@ impl ContextPlaces {
             let path = context_path(output, disk);
             if path.symlink_metadata().is_ok() {
                 let there = std::fs::read_to_string(&path).ok();
+                let there = there.as_deref().map(without_writers);
                 if !there.is_some_and(|text| texts.contains(&text.as_str())) {
                     bail!(
                         "{} exists, and a context is not replaced: give the trace another name \
@@ -158,6 +194,7 @@ fn run(
     recorder: &mut Recorder,
     interrupt: &Interrupt,
     ending: &Ending,
+    mut look: impl FnMut(),
 ) -> Result<Option<ExitStatus>> {
     let mut child = match a.command.split_first() {
         Some((program, args)) => {
@@ -170,17 +207,35 @@ fn run(
         None => None,
     };
     if child.is_none() && std::io::stderr().is_terminal() {
-        let until = match a.duration_ns {
-            Some(ns) => format!("for {}", time(ns as f64)),
-            None => "until Ctrl-C".to_owned(),
+        let until = match (&a.trigger, a.duration_ns) {
+            (Some(trigger), _) => format!("until an I/O takes longer: {trigger}"),
+            (None, Some(ns)) => format!("for {}", time(ns as f64)),
+            (None, None) => "until Ctrl-C".to_owned(),
         };
         writeln!(std::io::stderr(), "recording {until}")?;
     }
-    let end = a
+    let mut end = a
         .duration_ns
         .map(|ns| Instant::now() + Duration::from_nanos(ns));
+    let mut watch = a.trigger.map(Watch::new);
+    let mut looked = Instant::now();
     loop {
-        recorder.drain()?;
+        match &mut watch {
+            Some(waiting) => {
+                recorder.drain_to(waiting)?;
+                if let Some(hit) = waiting.hit() {
+                    let then = Duration::from_nanos(a.then);
+                    end = Some(Instant::now() + then);
+                    writeln!(std::io::stderr(), "trigger: {hit}")?;
+                    watch = None;
+                }
+            }
+            None => recorder.drain()?,
+        }
+        if looked.elapsed() >= BETWEEN_LOOKS {
+            look();
+            looked = Instant::now();
+        }
         if let Some(child) = &mut child {
             // Ctrl-C reaches it as well; what it then does is part of the trace. A signal for
             // us alone is passed on, once.
@@ -197,7 +252,12 @@ fn run(
         }
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         match left {
-            Some(Duration::ZERO) => return Ok(None),
+            Some(Duration::ZERO) => {
+                if let (Some(_), Some(trigger)) = (&watch, &a.trigger) {
+                    writeln!(std::io::stderr(), "no I/O took so long: {trigger}")?;
+                }
+                return Ok(None);
+            }
             left => std::thread::sleep(left.unwrap_or(TURN).min(TURN)),
         }
     }
@@ -239,7 +299,7 @@ impl Drop for Running {
     }
 }
 
-fn report(a: &RecordArgs, recorded: &Recorded, took: Duration) -> Result<()> {
+fn report(a: &RecordArgs, recorded: &Recorded, took: Duration, used_ns: Option<u64>) -> Result<()> {
     let mut err = std::io::stderr().lock();
     let shown = a.output.display();
     writeln!(
@@ -250,6 +310,26 @@ fn report(a: &RecordArgs, recorded: &Recorded, took: Duration) -> Result<()> {
         recorded.nr_lost,
         bytes(recorded.bytes as f64)
     )?;
+    if let Some(keep) = keep(a) {
+        let what = "the last of these events alone are kept";
+        writeln!(err, "{what}: {}", time(keep.as_nanos() as f64))?;
+    }
+    if recorded.is_cut {
+        writeln!(
+            err,
+            "blklab: less than that is kept: it takes more than 1 GiB; fewer groups, a DEVICE or a \
+             shorter --last"
+        )?;
+    }
+    if let Some(used_ns) = used_ns {
+        let part = used_ns as f64 / took.as_nanos().max(1) as f64;
+        writeln!(
+            err,
+            "overhead: the recorder used {:.1} % of a processor, beside what the kernel takes for \
+             each event",
+            part * 100.0
+        )?;
+    }
     if recorded.nr_lost > 0 {
         writeln!(
             err,
@@ -269,27 +349,18 @@ fn report(a: &RecordArgs, recorded: &Recorded, took: Duration) -> Result<()> {
     Ok(())
 }
 
-/// `NAME.context.txt`, or `NAME.DISK.context.txt`.
-fn context_path(output: &Path, disk: Option<&str>) -> PathBuf {
-    let mut name = output.with_extension("").into_os_string();
-    if let Some(disk) = disk {
-        name.push(format!(".{disk}"));
-    }
-    name.push(".context.txt");
-    name.into()
-}
-
 /// Writes the contexts: of the disk that was asked for, else of those that had I/O, the
 /// one with most under the trace's own name.
 fn write_contexts(
-    a: &RecordArgs,
     contexts: &[(&Disk, String)],
     places: &ContextPlaces,
     is_one: bool,
+    amounts: &Amounts,
+    writers: &[String],
 ) -> Result<()> {
     let mut wanted: Vec<&(&Disk, String)> = contexts.iter().collect();
     if !is_one {
-        let amounts = amounts(&a.output)?;
+        let amounts = &amounts.queued;
         let amount = |disk: &Disk| amounts.get(&(disk.major, disk.minor)).copied();
         wanted.retain(|(disk, _)| amount(disk).is_some());
         wanted.sort_by_key(|(disk, _)| std::cmp::Reverse(amount(disk)));
@@ -300,7 +371,11 @@ fn write_contexts(
             0 => &places.first,
             _ => &places.of_disks[&disk.name],
         };
-        place.write_new(text.as_bytes())?;
+        let known = std::fs::read_to_string(place.path()).unwrap_or_default();
+        if without_writers(&known) != *text {
+            place.write_new(text.as_bytes())?;
+        }
+        place.write(with_writers(text, writers).as_bytes())?;
         writeln!(err, "context of {}: {}", disk.name, place.path().display())?;
     }
     if wanted.is_empty() {
@@ -309,23 +384,44 @@ fn write_contexts(
     Ok(())
 }
 
-/// Bios by device.
+/// What is found out while it is recorded, and is no setting.
+const WRITERS: &str = "buffered_writers=";
+
+fn with_writers(context: &str, writers: &[String]) -> String {
+    match writers {
+        [] => context.to_owned(),
+        names => format!("{context}{WRITERS}{}\n", names.join(", ")),
+    }
+}
+
+fn without_writers(context: &str) -> String {
+    let lines = context.lines().filter(|line| !line.starts_with(WRITERS));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Bios by device, and bytes that processes have written themselves.
 #[derive(Default)]
-struct Amounts(BTreeMap<(u32, u32), u64>);
+struct Amounts {
+    queued: BTreeMap<(u32, u32), u64>,
+    written: BTreeMap<u32, u64>,
+}
 
 impl TraceSink for Amounts {
     fn event(&mut self, event: &Event) {
         if event.action == Action::Queue {
             let key = (event.dev.major.into(), event.dev.minor.into());
-            *self.0.entry(key).or_default() += 1;
+            *self.queued.entry(key).or_default() += 1;
+            if event.rwbs.has(Rwbs::WRITE) {
+                *self.written.entry(event.pid).or_default() += u64::from(event.bytes);
+            }
         }
     }
 }
 
-fn amounts(trace: &Path) -> Result<BTreeMap<(u32, u32), u64>> {
+fn amounts(trace: &Path) -> Result<Amounts> {
     let mut amounts = Amounts::default();
     TraceFile::open(trace)?.send_all(&mut amounts)?;
-    Ok(amounts.0)
+    Ok(amounts)
 }
 
 #[cfg(test)]

@@ -213,9 +213,13 @@ impl Input {
         let mut survey = Survey::default();
         let open = || RunDir::open(&self.path, &blklab::targets::catalogue_with(schedulers));
         let run = self.is_run.then(open).transpose()?;
+        let columns = a.stack.read.columns();
         let mut events = match &run {
-            Some(run) => run.events()?,
-            None => TraceFile::open(&self.path)?,
+            Some(run) => {
+                crate::source::no_columns_of_runs(&self.path, columns)?;
+                run.events()?
+            }
+            None => TraceFile::open_with(&self.path, columns)?,
         };
         let watched = is_alone.then(|| Watcher::reading(events.progress()));
         let asked = Asked {

@@ -1,22 +1,58 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces that commands are given, and what is wrong with them.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use blklab::experiment::TraceSpec;
 use blklab::run_directory::{RunDir, is_trace};
 use blklab::trace::ReadCounts;
-use blklab::trace_file::TraceFile;
+use blklab::trace_file::{Columns, TraceFile};
 use blklab::types::Error;
 use std::io::{Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Opens a trace, or that of a run directory.
-pub(crate) fn open(file: &Path) -> Result<TraceFile> {
-    Ok(if is_trace(file) {
-        TraceFile::open(file)?
-    } else {
-        RunDir::open(file, &blklab::targets::catalogue())?.events()?
-    })
+/// Opens a trace, which may be rows of columns that are named, or that of a run directory.
+pub(crate) fn open(file: &Path, columns: Option<&Columns>) -> Result<TraceFile> {
+    if is_trace(file) {
+        return Ok(TraceFile::open_with(file, columns)?);
+    }
+    no_columns_of_runs(file, columns)?;
+    Ok(RunDir::open(file, &blklab::targets::catalogue())?.events()?)
+}
+
+/// `NAME.context.txt` of a trace `NAME.dat`, or `NAME.DISK.context.txt`: where `record` writes what
+/// it knows of the machine.
+pub(crate) fn context_path(trace: &Path, disk: Option<&str>) -> PathBuf {
+    let mut name = trace.with_extension("").into_os_string();
+    if let Some(disk) = disk {
+        name.push(format!(".{disk}"));
+    }
+    name.push(".context.txt");
+    name.into()
+}
+
+/// The context that lies beside a trace, if one does; it is said.
+pub(crate) fn context_beside(trace: &Path) -> Option<PathBuf> {
+    let path = context_path(trace, None);
+    let is_there = trace.is_file() && path.is_file();
+    if is_there {
+        let shown = path.display();
+        let _ = writeln!(
+            std::io::stderr(),
+            "context: {shown}, which lies beside the trace"
+        );
+    }
+    is_there.then_some(path)
+}
+
+/// Refuses columns of a run directory, whose trace is no table.
+pub(crate) fn no_columns_of_runs(file: &Path, columns: Option<&Columns>) -> Result<()> {
+    if columns.is_some() {
+        bail!(
+            "--columns: {} is no table but a run directory",
+            file.display()
+        );
+    }
+    Ok(())
 }
 
 /// What is looked at of a file to tell a job file from a trace.

@@ -8,7 +8,7 @@ mod to_fio;
 
 use crate::Outcome;
 use crate::again::Known;
-use crate::args::{TableRows, TraceCommand};
+use crate::args::{ReadArgs, TableRows, TraceCommand};
 use crate::guard::Guard;
 use crate::output::Visible;
 use crate::progress::Watcher;
@@ -30,9 +30,10 @@ const LEFT_OUT_NAMED: usize = 4;
 
 pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Outcome> {
     match command {
-        TraceCommand::Print { file, quiet } => print(file, *quiet)?,
+        TraceCommand::Print { file, read, quiet } => print(file, read, *quiet)?,
         TraceCommand::Stats {
             file,
+            read,
             by,
             histogram,
             queue,
@@ -45,12 +46,13 @@ pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Ou
                 queue: *queue,
                 all: *all,
             };
-            stats::stats(file, sections, *output_format)?;
+            stats::stats(file, read, sections, *output_format)?;
         }
         TraceCommand::Info {
             file,
+            read,
             output_format,
-        } => info::info(file, *output_format)?,
+        } => info::info(file, read, *output_format)?,
         TraceCommand::Slow {
             file,
             count,
@@ -59,7 +61,7 @@ pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Ou
         } => {
             let which = Which::Slowest(usize::from(*count));
             let known = Known::new(file, stack, schedulers)?;
-            crate::lives::lives(file, which, &known, *output_format)?;
+            crate::lives::lives(file, &stack.read, which, &known, *output_format)?;
         }
         TraceCommand::Life {
             file,
@@ -70,19 +72,24 @@ pub(crate) fn trace(command: &TraceCommand, schedulers: Schedulers) -> Result<Ou
         } => {
             let which = crate::lives::which(which, usize::from(*count))?;
             let known = Known::new(file, stack, schedulers)?;
-            crate::lives::lives(file, which, &known, *output_format)?;
+            crate::lives::lives(file, &stack.read, which, &known, *output_format)?;
         }
-        TraceCommand::Convert { file, output, rows } => convert(file, output, *rows)?,
+        TraceCommand::Convert {
+            file,
+            read,
+            output,
+            rows,
+        } => convert(file, read, output, *rows)?,
         TraceCommand::ToFio(args) => return to_fio::to_fio(args, schedulers),
     }
     Ok(Outcome::Done)
 }
 
-fn print(file: &Path, quiet: bool) -> Result<()> {
+fn print(file: &Path, read: &ReadArgs, quiet: bool) -> Result<()> {
     let name = file.to_string_lossy();
     let name = name.split(".blktrace.").next().unwrap_or("trace");
     let out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut input = open(file)?;
+    let mut input = open(file, read.columns())?;
     let to_terminal = std::io::stdout().is_terminal();
     let shown = (!to_terminal).then(|| Watcher::reading(input.progress()));
     if to_terminal {
@@ -117,7 +124,7 @@ fn collect(input: &mut TraceFile, also: &mut impl TraceSink) -> Result<TraceStat
     Ok(both.0.finish())
 }
 
-fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
+fn convert(file: &Path, read: &ReadArgs, output: &Path, rows: Option<TableRows>) -> Result<()> {
     check_name(output)?;
     let place = Guard::new([file]).writes_trace(output, "OUTPUT")?;
     let mut options = TraceOptions {
@@ -125,7 +132,7 @@ fn convert(file: &Path, output: &Path, rows: Option<TableRows>) -> Result<()> {
         ..TraceOptions::default()
     };
     options.check(output).context("--rows")?;
-    let mut input = open(file)?;
+    let mut input = open(file, read.columns())?;
     for existing in trace_file::replaced_by(output) {
         check_replaced(&existing)?;
     }

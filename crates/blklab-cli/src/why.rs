@@ -42,7 +42,8 @@ struct Answer<'a> {
 
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let changes = what_if::changes(&a.what_if)?;
-    let is_experiment = crate::source::is_experiment(&a.file);
+    // Columns are of rows.
+    let is_experiment = a.stack.read.columns().is_none() && crate::source::is_experiment(&a.file);
     let known = if is_experiment {
         Known::of_experiment(examine::experiment(a, schedulers)?, schedulers)?
     } else {

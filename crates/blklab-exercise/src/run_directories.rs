@@ -70,7 +70,8 @@ fn shown(run: &RunDir) -> Result<(), Error> {
 fn compared(dir: &Path) -> Result<(), Error> {
     let paths = [dir.to_path_buf(), dir.to_path_buf()];
     let options = Options::new(&paths, false, &[])?;
-    let sides = Recordings::find(&paths, &blklab::targets::catalogue())?.read(&options, || {})?;
+    let sides =
+        Recordings::find(&paths, None, &blklab::targets::catalogue())?.read(&options, || {})?;
     let comparison = compare(&sides[0], &sides[1], &options)?;
     serde_json::to_string(&comparison).expect("plain data have a JSON form");
     assert!(comparison.settings.is_empty(), "settings of one run differ");

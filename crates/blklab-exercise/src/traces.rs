@@ -47,6 +47,8 @@ pub(crate) fn traces() -> Vec<Seed> {
         ".blktrace.0",
         ".blktrace.1",
         ".vscsi",
+        ".pftrace",
+        ".parquet",
     ];
     let folders = [
         "blkparse",
@@ -56,6 +58,7 @@ pub(crate) fn traces() -> Vec<Seed> {
         "snoop",
         "qemu",
         "tables",
+        "perfetto",
         "why",
         "vscsi",
         "fio/replay",

@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 
 /// Formats that have events of drivers.
-pub(crate) const FORMATS: [&str; 4] = ["ftrace", "trace.dat", "ctf", "lttng"];
+pub(crate) const FORMATS: [&str; 5] = ["ftrace", "trace.dat", "ctf", "lttng", "perfetto"];
 
 /// So many items behind the first event of a driver are looked at.
 const AHEAD_MAX: usize = 64;

@@ -65,10 +65,8 @@ const NEEDED: usize = 6;
 /// Lines of such a table.
 #[derive(Debug, Default)]
 struct EventsCsv {
-    /// Where each of [`COLUMNS`] is; nothing before the titles.
-    places: Option<[Option<usize>; COLUMNS.len()]>,
-    /// Where the text of a message is.
-    message: Option<usize>,
+    /// Nothing before the titles.
+    table: Option<Table>,
 }
 
 impl Dialect for EventsCsv {
@@ -78,28 +76,22 @@ impl Dialect for EventsCsv {
             return Line::Blank;
         }
         let cells = cells(line);
-        let Some(places) = &self.places else {
+        let Some(table) = &self.table else {
             return self.titles(&cells);
         };
-        let row = Row {
-            cells: &cells,
-            places,
-        };
-        let Some(event) = row.event() else {
+        let Some((event, text)) = table.event(&cells) else {
             return Line::Damaged("a row whose cells do not fit their columns");
         };
         if !plausible::is_time(event.time) {
             return Line::Damaged(plausible::BAD_TIME);
         }
         if event.action == Action::Message {
-            let text = self.message.and_then(|at| cells.get(at).copied());
-            let text = text.unwrap_or_default();
             return Line::Message { event, text };
         }
         Line::Event {
             event,
             sequence: None,
-            comm: row.cell("process").filter(|comm| !comm.is_empty()),
+            comm: Some(text).filter(|comm| !comm.is_empty()),
             has_time: true,
             is_whole: true,
         }
@@ -112,16 +104,49 @@ impl Dialect for EventsCsv {
 
 impl EventsCsv {
     fn titles(&mut self, cells: &[&[u8]]) -> Line<'static> {
-        let place = |title: &[u8]| cells.iter().position(|cell| *cell == title);
-        let places = COLUMNS.map(place);
-        if places[..NEEDED].iter().any(Option::is_none) {
+        self.table = Table::new(cells);
+        if self.table.is_none() {
             return Line::Other("no titles, as in recording,number,time_ns,cpu,device,...");
         }
-        self.places = Some(places);
-        self.message = place(b"message");
         Line::Note {
             begins_summary: false,
         }
+    }
+}
+
+/// Where the columns of a table are.
+#[derive(Debug)]
+pub(crate) struct Table {
+    places: [Option<usize>; COLUMNS.len()],
+    message: Option<usize>,
+}
+
+impl Table {
+    /// By its titles; none if columns are missing that an event needs.
+    pub(crate) fn new(titles: &[&[u8]]) -> Option<Table> {
+        let place = |title: &[u8]| titles.iter().position(|cell| *cell == title);
+        let places = COLUMNS.map(place);
+        let is_whole = places[..NEEDED].iter().all(Option::is_some);
+        is_whole.then(|| Table {
+            places,
+            message: place(b"message"),
+        })
+    }
+
+    /// The event of a row, with the text of a message, or the name of the process; none if its
+    /// cells do not fit their columns.
+    pub(crate) fn event<'a>(&self, cells: &[&'a [u8]]) -> Option<(Event, &'a [u8])> {
+        let row = Row {
+            cells,
+            places: &self.places,
+        };
+        let event = row.event()?;
+        let said = if event.action == Action::Message {
+            self.message.and_then(|at| cells.get(at).copied())
+        } else {
+            row.cell("process")
+        };
+        Some((event, said.unwrap_or_default()))
     }
 }
 

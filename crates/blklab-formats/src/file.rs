@@ -6,6 +6,7 @@ use crate::blktrace::{self, BlktraceReader, CpuFile};
 use crate::ctf::{self, CtfReader};
 use crate::format::{Format, Reader};
 use crate::input::Input;
+use crate::snoop::{self, Columns, SnoopReader};
 use crate::source::{FileId, Progress, Source};
 use crate::table::{open, recognise, with_drivers};
 use crate::{FormatError, Numbered, ReadCounts};
@@ -105,6 +106,34 @@ impl TraceFile {
         Ok(TraceFile {
             format,
             reader: open(format, input)?,
+            cpu_files: Vec::new(),
+            inputs: id.into_iter().collect(),
+            progress,
+            name,
+            expected: None,
+        })
+    }
+
+    /// As [`TraceFile::open`], or, if columns are named, reads `path` as rows of these.
+    ///
+    /// # Errors
+    /// As there, or if it has no such rows.
+    pub fn open_with(path: &Path, columns: Option<&Columns>) -> Result<TraceFile, FormatError> {
+        let Some(columns) = columns else {
+            return TraceFile::open(path);
+        };
+        let source = Source::open(path)?;
+        let (id, progress) = (source.id(), source.progress());
+        let name = path.display().to_string();
+        let mut input = Input::new(source, &name);
+        input.skip_byte_order_mark()?;
+        if !snoop::has_columns(&mut input, columns)? {
+            let expected = "rows with the columns that are named, as many words as these";
+            return Err(not_expected(&input, expected));
+        }
+        Ok(TraceFile {
+            format: &snoop::FORMAT,
+            reader: Box::new(SnoopReader::with_columns(input, columns)),
             cpu_files: Vec::new(),
             inputs: id.into_iter().collect(),
             progress,
@@ -310,10 +339,19 @@ fn unrecognised(input: &Input<Source>) -> FormatError {
             instead: foreign.instead,
         };
     }
+    not_expected(
+        input,
+        "a trace: blktrace, blkparse, ftrace, perf, trace.dat, Perfetto, biosnoop, LTTng, events.blk, or rows of fio or a research trace (docs/traces.md)",
+    )
+}
+
+/// An input that is something else than what was expected.
+fn not_expected(input: &Input<Source>, expected: &'static str) -> FormatError {
+    let head = input.available();
     let shown = head[..head.len().min(16)].escape_ascii().to_string();
     FormatError::Unrecognised {
         input: input.name.clone(),
-        expected: "a trace: blktrace, blkparse, ftrace, perf, trace.dat, biosnoop, LTTng, events.blk, or rows of fio or a research trace (docs/traces.md)",
+        expected,
         found: match head.len() {
             0 => "nothing (it is empty)".to_owned(),
             _ => format!("\"{shown}\""),

@@ -13,7 +13,8 @@
 //! | folders of LTTng (CTF 1.8) | | [`ctf::CtfReader`] |
 //! | events of LTTng in text | | [`braces::BracesReader`] |
 //! | lines of biosnoop and iosnoop | | [`snoop::SnoopReader`] |
-//! | tables of events in CSV | `blklab-export` | a row of [`FORMATS`] |
+//! | packets of Perfetto with events of ftrace | `blklab-export` | a row of [`FORMATS`] |
+//! | tables of events in CSV, and in Parquet (feature `parquet`) | `blklab-export` | a row of [`FORMATS`] |
 //! | the trace of QEMU's NVMe device | | a row of [`FORMATS`] |
 //! | rows of research traces and fio's logs | | a row of [`FORMATS`] each |
 //! | SCSI traces of VMware's hypervisor | | [`vscsi::VscsiReader`] |
@@ -40,6 +41,7 @@ mod disks;
 mod driver;
 mod error;
 mod events_csv;
+mod events_parquet;
 mod fields;
 mod file;
 mod foreign;
@@ -52,6 +54,7 @@ mod lttng;
 mod names;
 mod order;
 mod output;
+pub mod perfetto;
 mod plausible;
 mod qemu;
 mod rows;

@@ -7,14 +7,16 @@ use crate::input::Input;
 use crate::rows::{alibaba, disksim, fio, fiu, mqsim, msr, spc, tencent};
 use crate::source::Source;
 use crate::{FormatError, blkparse, blktrace, block_dump, braces, compact, ctf, driver};
-use crate::{events_csv, ftrace, qemu, snoop, tracedat, vscsi};
+use crate::{events_csv, events_parquet, ftrace, perfetto, qemu, snoop, tracedat, vscsi};
 
 /// All formats: those that a few bytes tell first, of rows the most particular first.
-pub static FORMATS: [&Format; 23] = [
+pub static FORMATS: [&Format; 25] = [
     &blktrace::FORMAT,
     &compact::FORMAT,
     &tracedat::FORMAT,
     &ctf::FORMAT,
+    &perfetto::FORMAT,
+    &events_parquet::FORMAT,
     &blkparse::read::FORMAT,
     &ftrace::FORMAT,
     &events_csv::FORMAT,

@@ -20,8 +20,10 @@ mod disks;
 mod error;
 mod groups;
 mod instance;
+mod kept;
 mod recorder;
 mod roots;
+mod writers;
 
 pub use context::context_of;
 pub use disks::{Disk, all_disks, find_disk};
@@ -30,3 +32,4 @@ pub use groups::{GROUPS, Group};
 pub use instance::clean;
 pub use recorder::{Options, Recorded, Recorder};
 pub use roots::Roots;
+pub use writers::Writers;

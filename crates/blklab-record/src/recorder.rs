@@ -3,20 +3,27 @@
 
 use crate::groups::{BLOCK, Group, SCHED_EVENTS};
 use crate::instance::Instance;
+use crate::kept::Kept;
 use crate::{Disk, RecordError, Roots};
 use blklab_formats::PartialFile;
-use blklab_formats::tracedat::{Submitters, TraceDatHead, write_trace_dat};
+use blklab_formats::tracedat::{Live, Submitters, TraceDatHead, write_trace_dat};
+use blklab_trace::TraceSink;
+use blklab_types::Time;
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The clock of the recording: nanoseconds, the same for all CPUs.
 const CLOCK: &str = "mono";
 
 /// Tasks whose switches are recorded, at most: a filter has room for no more.
 const SUBMITTERS_MAX: usize = 48;
+
+/// Memory for what is kept of all CPUs.
+const KEPT_BYTES_MAX: usize = 1 << 30;
 
 /// What to record.
 #[derive(Debug, Default)]
@@ -27,6 +34,10 @@ pub struct Options {
     pub groups: Vec<&'static Group>,
     /// Buffer of each CPU, in KiB.
     pub buffer_kb: u32,
+    /// Keep this last time alone, in memory; everything, in files, if there is none.
+    pub keep: Option<Duration>,
+    /// Whether events are decoded while they are recorded, for [`Recorder::drain_to`].
+    pub is_watched: bool,
 }
 
 /// A recording under way.
@@ -40,14 +51,17 @@ pub struct Recorder {
     page: Vec<u8>,
     submitters: Option<Submitters>,
     nr_filtered: usize,
+    keep: Option<Duration>,
+    live: Option<Live>,
 }
 
-/// The buffer of a CPU, and the file that its pages go to.
+/// The buffer of a CPU, and the file that its pages go to, at once or in the end.
 #[derive(Debug)]
 struct Cpu {
     number: u32,
     buffer: File,
     pages: BufWriter<PartialFile>,
+    kept: Kept,
 }
 
 /// What was recorded.
@@ -57,8 +71,11 @@ pub struct Recorded {
     pub path: PathBuf,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Events in it.
+    /// Events that were read from the buffers: all of them are in it, unless the last time alone
+    /// was to be kept.
     pub nr_events: u64,
+    /// Less than that time was kept, since it took too much memory.
+    pub is_cut: bool,
     /// Events for which the buffers had no room.
     pub nr_lost: u64,
     /// Tasks that submitted I/O whose switches were not recorded, since they were
@@ -107,7 +124,14 @@ impl Recorder {
                 }
             }
         }
+        let live = if options.is_watched {
+            Some(live(&instance, &head, &enabled)?)
+        } else {
+            None
+        };
         let mut recorder = Recorder {
+            keep: options.keep,
+            live,
             cpus: Vec::new(),
             page: vec![0; head.page_bytes as usize],
             head,
@@ -154,7 +178,24 @@ impl Recorder {
                 number,
                 buffer: opened.map_err(|e| RecordError::at("open", &buffer, &e))?,
                 pages: BufWriter::with_capacity(1 << 18, PartialFile::create(Path::new(&name))?),
+                kept: Kept::default(),
             });
+        }
+        Ok(())
+    }
+
+    /// As [`Recorder::drain`], and sends the block events that all CPUs have shown by now, in
+    /// order, if the recording is watched.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn drain_to(&mut self, sink: &mut dyn TraceSink) -> Result<(), RecordError> {
+        // What was before this is in the buffers.
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
+        self.drain()?;
+        if let Some(live) = &mut self.live {
+            live.send_before(Time(now), sink);
         }
         Ok(())
     }
@@ -180,17 +221,44 @@ impl Recorder {
                     }
                 };
                 self.page[read..].fill(0);
-                let stored = cpu.pages.write_all(&self.page);
-                stored.map_err(|e| RecordError::new(format!("cannot store the trace: {e}")))?;
+                if self.keep.is_some() {
+                    cpu.kept.push(&self.page);
+                } else {
+                    let stored = cpu.pages.write_all(&self.page);
+                    stored.map_err(|e| RecordError::new(format!("cannot store the trace: {e}")))?;
+                }
+                if let Some(live) = &mut self.live {
+                    live.page(cpu.number as u16, &self.page);
+                }
                 if let Some(submitters) = &mut self.submitters {
                     is_new |= submitters.scan(&self.page);
                 }
             }
         }
+        if let Some(keep) = self.keep {
+            self.forget(keep);
+        }
         if is_new {
             self.follow_submitters()?;
         }
         Ok(())
+    }
+
+    /// Forgets pages that are older than what is to be kept, and the oldest where they take too
+    /// much memory.
+    fn forget(&mut self, keep: Duration) {
+        let newest_ns = self
+            .cpus
+            .iter()
+            .filter_map(|cpu| cpu.kept.newest_ns())
+            .max();
+        let since_ns = newest_ns
+            .unwrap_or(0)
+            .saturating_sub(keep.as_nanos() as u64);
+        let most = KEPT_BYTES_MAX / self.cpus.len().max(1);
+        for cpu in &mut self.cpus {
+            cpu.kept.forget(since_ns, most);
+        }
     }
 
     /// Has the switches of those tasks recorded that submit I/O.
@@ -232,7 +300,9 @@ impl Recorder {
         self.head.comms = saved.unwrap_or_default();
         let store = |e: io::Error| RecordError::new(format!("cannot store the trace: {e}"));
         let (mut files, mut parts) = (Vec::new(), Vec::new());
-        for cpu in self.cpus {
+        let is_cut = self.cpus.iter().any(|cpu| cpu.kept.is_cut());
+        for mut cpu in self.cpus {
+            cpu.kept.write_to(&mut cpu.pages).map_err(store)?;
             let part = cpu.pages.into_inner().map_err(|e| store(e.into_error()))?;
             files.push(part.reader()?);
             parts.push(part);
@@ -248,9 +318,37 @@ impl Recorder {
             bytes,
             nr_events,
             nr_lost,
+            is_cut,
             nr_unfollowed: submitters - self.nr_filtered.min(submitters),
         })
     }
+}
+
+/// Decodes the events of the block layer, whose times must be those of a clock that can be asked.
+fn live(
+    instance: &Instance,
+    head: &TraceDatHead,
+    enabled: &[(&Group, Vec<String>)],
+) -> Result<Live, RecordError> {
+    if !instance
+        .read("trace_clock")?
+        .contains(&format!("[{CLOCK}]"))
+    {
+        return Err(RecordError::new(
+            "this kernel cannot record with the clock mono (3.17), which a trigger needs"
+                .to_owned(),
+        ));
+    }
+    let mut formats = Vec::new();
+    for (group, events) in enabled.iter().filter(|(group, _)| group.name == BLOCK.name) {
+        for event in events {
+            formats.push(instance.read(&format!("events/{}/{event}/format", group.name))?);
+        }
+    }
+    Ok(Live::new(
+        head.page_bytes,
+        formats.iter().map(String::as_str),
+    ))
 }
 
 /// A filter of an event of the CPU scheduler for what happens to these tasks; nothing if there

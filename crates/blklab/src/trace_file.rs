@@ -10,6 +10,7 @@ use blklab_trace::{Event, KernelEvent, TraceHeader, TraceSink};
 
 pub use blklab_export::{Rows, SheetFormat};
 pub use blklab_formats::blktrace::COMPRESSED;
+pub use blklab_formats::snoop::Columns;
 pub use blklab_formats::{FileId, Progress, TraceFile, remove_partial_files};
 use blklab_types::{Pid, Time, visible};
 

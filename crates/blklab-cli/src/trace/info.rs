@@ -3,7 +3,7 @@
 //! damaged, and what follows from that.
 
 use super::collect;
-use crate::args::PlainFormat;
+use crate::args::{PlainFormat, ReadArgs};
 use crate::source::{damage, open};
 use anyhow::Result;
 use blklab::analysis::TraceStats;
@@ -33,8 +33,8 @@ struct Info {
     conclusions: Vec<Conclusion>,
 }
 
-pub(super) fn info(file: &Path, format: PlainFormat) -> Result<()> {
-    let mut input = open(file)?;
+pub(super) fn info(file: &Path, read: &ReadArgs, format: PlainFormat) -> Result<()> {
+    let mut input = open(file, read.columns())?;
     let mut scope = Scope::default();
     let stats = collect(&mut input, &mut scope)?;
     let info = Info::new(&input, scope, stats);

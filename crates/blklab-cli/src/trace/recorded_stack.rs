@@ -2,7 +2,7 @@
 //! The machine that a trace is from: what is said of it, and what the trace shows.
 
 use crate::again::Known;
-use crate::args::{StackArgs, ToFioArgs};
+use crate::args::{ReadArgs, StackArgs, ToFioArgs};
 use crate::stack::{Chosen, Stack};
 use anyhow::{Result, anyhow, bail};
 use blklab::experiment::{Experiment, Workload};
@@ -121,6 +121,7 @@ impl<'a> Asked<'a> {
         let given = match base {
             _ if pieced => {
                 let known = StackArgs {
+                    read: ReadArgs::default(),
                     context: a.context.clone(),
                     kernel: a.kernel.clone(),
                     sched: a.sched.clone(),

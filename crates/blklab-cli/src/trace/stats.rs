@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab trace stats`.
 
-use crate::args::{PlainFormat, SECOND_NS};
+use crate::args::{PlainFormat, ReadArgs, SECOND_NS};
 use crate::progress::Watcher;
 use crate::source::{open, report_damage};
 use anyhow::Result;
@@ -38,8 +38,13 @@ impl Sections {
     }
 }
 
-pub(super) fn stats(file: &Path, mut sections: Sections, format: PlainFormat) -> Result<()> {
-    let mut input = open(file)?;
+pub(super) fn stats(
+    file: &Path,
+    read: &ReadArgs,
+    mut sections: Sections,
+    format: PlainFormat,
+) -> Result<()> {
+    let mut input = open(file, read.columns())?;
     let shows_plain = sections.is_plain() || sections.all;
     let is_json = format == PlainFormat::Json;
     if sections.all || is_json {

@@ -41,7 +41,7 @@ pub(crate) fn to_fio(a: &ToFioArgs, schedulers: Schedulers) -> Result<Outcome> {
     let output = output.transpose()?;
     let planner = targets::planner(schedulers);
     let asked = Asked::new(a, &planner, schedulers)?;
-    let mut input = open(&a.file)?;
+    let mut input = open(&a.file, a.read.columns())?;
     let watched = Watcher::reading(input.progress());
     let trace = blklab::to_fio::read(&mut input, &a.file, spec.dev)?;
     drop(watched);

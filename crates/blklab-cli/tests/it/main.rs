@@ -24,6 +24,7 @@ mod interrupt;
 mod kernel;
 mod kernels;
 mod machines;
+mod mcp;
 mod md;
 mod messages;
 mod outputs;

@@ -68,6 +68,59 @@ fn a_command_is_recorded() {
     assert!(!f.names(".").iter().any(|n| n.ends_with(".partial")));
 }
 
+/// A trigger ends the recording behind an I/O that takes long, and what came long before is gone;
+/// without one, the end of the time is said. The context beside the trace is found.
+#[test]
+fn a_trigger_ends_a_recording() {
+    let f = Folder::new();
+    if !may_record(&f) {
+        return;
+    }
+    // Any I/O takes longer than a nanosecond.
+    let load = "(while :; do dd if=/dev/zero of=file bs=64k count=4 conv=fsync status=none; sleep 0.1; done) & pid=$!";
+    let blklab = env!("CARGO_BIN_EXE_blklab");
+    let script = |options: &str| {
+        let done = f.shell(&format!(
+            "{load}; {blklab} record -o t.dat {options}; kill $pid; wait $pid 2>/dev/null; rm -f t.context.txt"
+        ));
+        done.stderr
+    };
+    let said = script("--trigger 'q2c>1ns' --then 200ms --for 20s");
+    if !said.contains("trigger: ") {
+        // A temporary folder that lies on no disk.
+        assert!(said.contains("no I/O took so long"), "{said}");
+        return;
+    }
+    assert!(
+        said.contains(" took ") && said.contains("overhead: "),
+        "{said}"
+    );
+    let said = script("--trigger 'q2c>100s' --for 1s");
+    assert!(said.contains("no I/O took so long: q2c>100s"), "{said}");
+    f.ok(&[
+        "record",
+        "-o",
+        "b.dat",
+        "--last",
+        "5s",
+        "--",
+        "dd",
+        "if=/dev/zero",
+        "of=b",
+        "bs=1m",
+        "count=4",
+        "conv=fsync",
+        "status=none",
+    ]);
+    let why = f.run(&["why", "b.dat"]);
+    assert!(
+        why.stderr
+            .contains("context: b.context.txt, which lies beside"),
+        "{}",
+        why.stderr
+    );
+}
+
 /// What the command ended with is said, and the trace is there all the same.
 #[test]
 fn a_command_that_fails() {

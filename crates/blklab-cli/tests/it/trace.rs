@@ -628,3 +628,49 @@ fn an_empty_trace_is_an_error() {
     }
     assert!(!f.path("o.blk").exists());
 }
+
+/// A table without titles is read by the columns that are named, by every command that reads
+/// traces; what is no column is refused in one line.
+#[test]
+fn columns_of_own_scripts_are_named() {
+    let f = Folder::new();
+    let rows: String = (0..40)
+        .map(|n| format!("{}.5 my app 77 8:16 write {} 8192 250\n", n + 1, n * 4096))
+        .collect();
+    f.write("own.txt", rows);
+    let columns = ["--columns", "time comm pid dev op sector bytes lat_us"];
+    let commands: [&[&str]; 6] = [
+        &["trace", "info", "own.txt"],
+        &["trace", "stats", "own.txt"],
+        &["trace", "slow", "own.txt"],
+        &["why", "own.txt"],
+        &["report", "own.txt", "-o", "page.html"],
+        &["compare", "own.txt", "own.txt"],
+    ];
+    for command in commands {
+        f.ok(&[command, &columns].concat());
+        assert_eq!(f.run(command).code, Some(2), "{command:?}");
+    }
+    let info = f.ok(&[commands[0], &columns].concat());
+    assert!(info.contains("Q 40  D 40  C 40"), "{info}");
+    let refused = f.run(&["why", "own.txt", "--columns", "time op lat_us cmd"]);
+    assert_eq!(refused.code, Some(2));
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("no column is called 'cmd'"));
+}
+
+/// What is written for Perfetto and as Parquet is read again, with the same events.
+#[test]
+fn tables_and_packets_are_read_back() {
+    let f = Folder::new();
+    f.write("job.fio", JOBS[1].1);
+    f.ok(&["run", "job.fio", "--trace", "t.blk"]);
+    let printed = f.ok(&["trace", "print", "--quiet", "t.blk"]);
+    for copy in ["t.pftrace", "t.parquet"] {
+        assert_eq!(f.run(&["trace", "convert", "t.blk", copy]).code, Some(0));
+        assert!(
+            f.ok(&["trace", "print", "--quiet", copy]) == printed,
+            "{copy}"
+        );
+    }
+}

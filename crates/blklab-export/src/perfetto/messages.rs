@@ -7,6 +7,8 @@
 /// A packet of a trace.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TracePacket {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) ftrace_events: Option<FtraceEventBundle>,
     #[prost(uint64, optional, tag = "8")]
     pub(crate) timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
@@ -21,6 +23,15 @@ pub(crate) struct TracePacket {
 
 /// `SEQ_INCREMENTAL_STATE_CLEARED`: the sequence begins.
 pub(crate) const SEQUENCE_BEGINS: u32 = 1;
+
+/// Events of ftrace of a CPU, each as its bytes: what it says has a field for each kind.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct FtraceEventBundle {
+    #[prost(uint32, optional, tag = "1")]
+    pub(crate) cpu: Option<u32>,
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub(crate) event: Vec<Vec<u8>>,
+}
 
 /// Something on a track.
 #[derive(Clone, PartialEq, prost::Message)]

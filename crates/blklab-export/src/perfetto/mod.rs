@@ -14,8 +14,10 @@
 //!
 //! A flow leads from the Q of each bio over I and D of its request to its C. A trace
 //! names neither tags nor hardware queues: a slot is one that was free, and each CPU
-//! has one hardware queue, though several CPUs may share it.
+//! has one hardware queue, though several CPUs may share it. Beside the tracks stands each event
+//! as Perfetto records it, of ftrace.
 
+mod ftrace;
 mod lanes;
 mod messages;
 mod stream;
@@ -398,14 +400,21 @@ impl<W: Write> LifeSink for Tracks<W> {
 
 impl<W: Write> TraceSink for PerfettoWriter<W> {
     fn event(&mut self, event: &Event) {
+        let tracks = self.tracker.sink();
+        let ns = tracks.time(event.time);
+        let name = tracks.people.name_of(event.pid);
+        let bundle = ftrace::bundle(event, ns, name.as_deref().unwrap_or_default());
+        tracks.stream.ftrace(bundle);
         if !event.rwbs.has(Rwbs::PC) {
-            self.tracker.sink().moment(event);
+            tracks.moment(event);
         }
         self.tracker.event(event);
     }
 
     fn message(&mut self, event: &Event, text: &str) {
         let tracks = self.tracker.sink();
+        let ns = tracks.time(event.time);
+        tracks.stream.ftrace(ftrace::print(event, ns, text));
         let track_uuid = tracks.uuid(Track::Messages(event.dev));
         let message = tracks.slice(track_uuid, text, "message");
         tracks.instant(event.time, message);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packets into a file.
 
-use super::messages::{EventType, SEQUENCE_BEGINS, TracePacket, TrackDescriptor, TrackEvent};
+use super::messages::{
+    EventType, FtraceEventBundle, SEQUENCE_BEGINS, TracePacket, TrackDescriptor, TrackEvent,
+};
 use prost::Message as _;
 use std::io::{self, Write};
 
@@ -63,6 +65,13 @@ impl<W: Write> Stream<W> {
     pub(super) fn track(&mut self, track: TrackDescriptor) {
         self.packet(TracePacket {
             track_descriptor: Some(track),
+            ..TracePacket::default()
+        });
+    }
+
+    pub(super) fn ftrace(&mut self, bundle: FtraceEventBundle) {
+        self.packet(TracePacket {
+            ftrace_events: Some(bundle),
             ..TracePacket::default()
         });
     }

@@ -2,6 +2,8 @@
 //! The columns of tables with an I/O in each row: those of biosnoop and iosnoop, and those that
 //! people's own scripts print, whose titles say what they are.
 
+use blklab_types::Error;
+
 /// What a column has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
@@ -62,6 +64,70 @@ impl Column {
     }
 }
 
+/// The titles of a table whose rows have none: `time comm pid dev op sector bytes lat_us`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(pub(super) Vec<Column>);
+
+/// Titles that are known, as they are told to who gives another.
+const TITLES: [&str; 15] = [
+    "time", "start", "comm", "pid", "dev", "op", "sector", "offset", "bytes", "sectors", "lat_s",
+    "lat_ms", "lat_us", "lat_ns", "-",
+];
+
+/// A column that is passed over.
+const PASSED_OVER: &str = "-";
+
+impl Columns {
+    /// Reads titles, with blanks or commas between them.
+    ///
+    /// # Errors
+    /// If a title is none that is known, is there twice, or if one is missing without which
+    /// nothing can be said.
+    pub fn parse(titles: &str) -> Result<Columns, Error> {
+        let is_between = |c: char| c.is_whitespace() || c == ',';
+        let titles = titles.split(is_between).filter(|title| !title.is_empty());
+        let mut columns = Vec::new();
+        for title in titles {
+            let column = own(title.as_bytes());
+            if column == Column::Ignored && title != PASSED_OVER {
+                return Err(Error::new(unknown(title)));
+            }
+            if column != Column::Ignored && columns.contains(&column) {
+                let what = format!("{}: there is one already", blklab_types::shown(title));
+                return Err(Error::new(what));
+            }
+            columns.push(column);
+        }
+        let has = |any: &[Column]| columns.iter().any(|c| any.contains(c));
+        let missing = if !has(&LATENCIES) {
+            "no column says how long an I/O took: lat_s, lat_ms, lat_us or lat_ns"
+        } else if !has(&[Column::Operation]) {
+            "no column says what an I/O does: op"
+        } else {
+            return Ok(Columns(columns));
+        };
+        Err(Error::new(missing))
+    }
+}
+
+/// What is wrong with a title.
+fn unknown(title: &str) -> String {
+    let lower = title.to_ascii_lowercase();
+    if ["lat", "latency", "duration", "took"].contains(&lower.as_str()) {
+        return format!(
+            "{title}: its unit is missing: {title}_s, {title}_ms, {title}_us or {title}_ns"
+        );
+    }
+    blklab_types::no_such("column", title, &TITLES)
+}
+
+const LATENCIES: [Column; 4] = [
+    Column::LatencyS,
+    Column::LatencyMs,
+    Column::LatencyUs,
+    Column::LatencyNs,
+];
+
 /// So many columns of a table of somebody's own have to be known.
 const KNOWN_MIN: usize = 4;
 
@@ -83,13 +149,8 @@ pub(super) fn of_own_table(line: &[u8]) -> Option<(Vec<Column>, bool)> {
     let has = |any: &[Column]| any.iter().any(|c| columns.contains(c));
     let known = columns.iter().filter(|c| **c != Column::Ignored).count();
     let is_whole = is_csv || known == columns.len();
-    let has_latency = has(&[
-        Column::LatencyS,
-        Column::LatencyMs,
-        Column::LatencyUs,
-        Column::LatencyNs,
-    ]);
-    let is_table = known >= KNOWN_MIN && is_whole && has_latency && has(&[Column::Operation]);
+    let is_said = has(&LATENCIES) && has(&[Column::Operation]);
+    let is_table = known >= KNOWN_MIN && is_whole && is_said;
     is_table.then_some((columns, is_csv))
 }
 

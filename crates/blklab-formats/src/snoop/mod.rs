@@ -27,6 +27,7 @@ use crate::{FormatError, ReadCounts};
 use blklab_trace::{Action, Actions, Event, Item, Rwbs, TraceHeader, TraceSource};
 use blklab_types::{Dev, SECTOR_BYTES, Time};
 use column::Column;
+pub use column::Columns;
 use std::io::Read;
 
 /// Its row.
@@ -64,6 +65,11 @@ impl<R: Read> SnoopReader<R> {
     /// As [`SnoopReader::new`].
     pub(crate) fn from_input(input: Input<R>) -> SnoopReader<R> {
         SnoopReader(TextReader::new(input, Snoop::default()))
+    }
+
+    /// Reads rows with these columns, whatever titles stand among them.
+    pub(crate) fn with_columns(input: Input<R>, columns: &Columns) -> SnoopReader<R> {
+        SnoopReader(TextReader::new(input, Snoop::of_columns(columns)))
     }
 
     /// The same, with lines of these dialects among the others.
@@ -126,6 +132,8 @@ struct Snoop {
     columns: Vec<Column>,
     /// Whether commas separate them.
     is_csv: bool,
+    /// Whether they were named, so that titles in the text change nothing.
+    are_named: bool,
     disks: Disks,
     /// Ns, where the next I/O begins that has no time.
     next_ns: i64,
@@ -138,6 +146,7 @@ impl Default for Snoop {
         Snoop {
             columns: Vec::new(),
             is_csv: false,
+            are_named: false,
             disks: Disks::new(Actions::new(&[Action::Issue, Action::Complete])),
             next_ns: 0,
             nr_unplaced: 0,
@@ -159,6 +168,7 @@ impl Dialect for Snoop {
         }
         let io = match &self.columns[..] {
             [] => self.told_by_shape(line),
+            columns if self.are_named => csv_row(columns, line).or_else(|| row(columns, line)),
             columns if self.is_csv => csv_row(columns, line),
             columns => row(columns, line).or_else(|| self.told_by_shape(line)),
         };
@@ -180,10 +190,30 @@ impl Dialect for Snoop {
     }
 }
 
+/// Whether an input begins with rows of these columns.
+pub(crate) fn has_columns(
+    input: &mut Input<Source>,
+    columns: &Columns,
+) -> Result<bool, FormatError> {
+    begins_with(input, || Snoop::of_columns(columns))
+}
+
 impl Snoop {
+    /// For rows of these columns.
+    fn of_columns(columns: &Columns) -> Snoop {
+        Snoop {
+            columns: columns.0.clone(),
+            are_named: true,
+            ..Snoop::default()
+        }
+    }
+
     /// Takes a line of titles.
     fn titles(&mut self, line: &[u8]) -> bool {
         let own = column::of_own_table(line);
+        if self.are_named {
+            return own.is_some();
+        }
         if let Some((columns, is_csv)) = own {
             (self.columns, self.is_csv) = (columns, is_csv);
             return true;
@@ -449,7 +479,10 @@ mod tests {
 
     /// The events that the last of some lines makes.
     fn read(lines: &[&str]) -> Vec<String> {
-        let mut dialect = Snoop::default();
+        events_of(Snoop::default(), lines)
+    }
+
+    fn events_of(mut dialect: Snoop, lines: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         for line in lines {
             match dialect.parse(line.as_bytes()) {
@@ -499,6 +532,56 @@ mod tests {
         assert_eq!(read(&[titles, row]), expected);
         // Prose is no table.
         assert!(read(&["time and size of the latency"])[0].starts_with("Other"));
+    }
+
+    /// What a row of named columns says, after these lines.
+    fn read_as(titles: &str, lines: &[&str]) -> Vec<String> {
+        let columns = Columns::parse(titles).expect("columns");
+        events_of(Snoop::of_columns(&columns), lines)
+    }
+
+    #[test]
+    fn rows_of_named_columns() {
+        let expected = [
+            "Q12000250 D12000250 C12000500",
+            "8,16 W 4096+8192",
+            "77 my app",
+        ];
+        let titles = "time comm pid dev op sector bytes lat_us";
+        let row = "12.000500 my app 77 8:16 write 4096 8192 250";
+        assert_eq!(read_as(titles, &[row]), expected);
+        // Titles of the text's own say nothing, and commas may stand between.
+        let others = "time_ms,dev,op,lat_us,size";
+        let row = "12.000500,my app,77,8:16,write,4096,8192,250";
+        assert_eq!(read_as(titles, &[others, row]), expected);
+        // A column that means nothing.
+        let row = "12.000500 77 x17 sdb W 4096 8192 0.250";
+        let expected = ["Q12000250 D12000250 C12000500", "8,16 W 4096+8192", "77 "];
+        assert_eq!(
+            read_as("time pid - dev op sector bytes lat_ms", &[row]),
+            expected
+        );
+    }
+
+    #[test]
+    fn columns_that_say_nothing_are_refused() {
+        let refused = |titles: &str| Columns::parse(titles).unwrap_err().to_string();
+        let unknown = refused("time dev op lat_us wherefrom");
+        assert!(
+            unknown.starts_with("no column is called 'wherefrom'; "),
+            "{unknown}"
+        );
+        assert!(
+            unknown.contains("valid:") && unknown.contains("lat_us"),
+            "{unknown}"
+        );
+        assert_eq!(
+            refused("time dev op lat"),
+            "lat: its unit is missing: lat_s, lat_ms, lat_us or lat_ns"
+        );
+        assert_eq!(refused("op op lat_us"), "op: there is one already");
+        assert!(refused("time lat_us").starts_with("no column says what an I/O does"));
+        assert!(refused("").starts_with("no column says how long"));
     }
 
     #[test]

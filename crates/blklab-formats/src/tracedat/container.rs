@@ -131,6 +131,18 @@ impl Cursor<'_> {
 }
 
 impl Container {
+    /// Without any buffer, for pages of the machine that this runs on.
+    pub(super) fn of_this_machine(page_bytes: u32) -> Container {
+        Container {
+            order: Order {
+                big_endian: cfg!(target_endian = "big"),
+            },
+            long_bytes: size_of::<usize>(),
+            page_bytes: page_bytes as usize,
+            ..Container::default()
+        }
+    }
+
     /// Reads it from the beginning of a file.
     pub(super) fn read(store: &Store, name: &str) -> Result<Container, FormatError> {
         let mut c = Cursor {

@@ -7,10 +7,12 @@
 
 mod container;
 mod formats;
+mod live;
 mod pages;
 mod read;
 mod write;
 
+pub use live::Live;
 pub use read::TraceDatReader;
 pub use write::{Submitters, TraceDatHead, write_trace_dat};
 

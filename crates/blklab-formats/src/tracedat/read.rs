@@ -250,9 +250,9 @@ fn comms(lines: &[u8]) -> HashMap<Pid, Comm> {
 }
 
 /// The fields of a record.
-struct Fields<'a> {
-    order: Order,
-    data: &'a [u8],
+pub(super) struct Fields<'a> {
+    pub(super) order: Order,
+    pub(super) data: &'a [u8],
 }
 
 impl Fields<'_> {
@@ -271,7 +271,7 @@ impl Fields<'_> {
     }
 
     /// The name of the task, where the event has it.
-    fn comm(&self, format: &EventFormat) -> Option<Comm> {
+    pub(super) fn comm(&self, format: &EventFormat) -> Option<Comm> {
         let comm = names::comm(format.comm?.bytes(self.data)?);
         Some(comm).filter(|comm| !names::bytes(comm).is_empty())
     }
@@ -280,7 +280,7 @@ impl Fields<'_> {
         crate::text::length(self.number(format.nr_sector)?)
     }
 
-    fn event(&self, kind: Kind, format: &EventFormat, kinds: &Kinds) -> Option<Event> {
+    pub(super) fn event(&self, kind: Kind, format: &EventFormat, kinds: &Kinds) -> Option<Event> {
         let (Kind::Bio(action) | Kind::Request(action) | Kind::Done(action) | Kind::Plug(action)) =
             kind;
         let pid = self.number(format.pid)? as u32;

@@ -156,14 +156,8 @@ pub struct Submitters {
 impl Submitters {
     /// `queue_format` is the format of `block_bio_queue`.
     pub fn new(page_bytes: u32, queue_format: &str) -> Submitters {
-        let mut container = Container {
-            long_bytes: LONG_BYTES.into(),
-            page_bytes: page_bytes as usize,
-            ..Container::default()
-        };
-        container.order.big_endian = cfg!(target_endian = "big");
         Submitters {
-            container,
+            container: Container::of_this_machine(page_bytes),
             queue: EventFormat::parse(queue_format),
             pids: BTreeSet::new(),
         }

@@ -180,6 +180,7 @@ fn the_io_of_this_machine() {
         disk: Some(disk.clone()),
         groups: GROUPS.iter().filter(|g| g.name == "sched").collect(),
         buffer_kb: 1024,
+        ..Options::default()
     };
     let mut recorder = Recorder::start(&roots, &options, &out).expect("started");
     let instance = recorder.instance_path().to_path_buf();

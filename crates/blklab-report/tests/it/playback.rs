@@ -189,7 +189,7 @@ fn runs_of_two_targets_are_compared_and_shown_on_one_page() {
         })
         .collect();
     let options = Options::default();
-    let found = Recordings::find(&dirs, planner.catalogue()).expect("two runs");
+    let found = Recordings::find(&dirs, None, planner.catalogue()).expect("two runs");
     let sides = found.read(&options, || {}).expect("their events");
     let compared = compare(&sides[0], &sides[1], &options).expect("compared");
     assert!(compared.identical);

@@ -68,5 +68,5 @@ fn open(run: &Run) -> Result<TraceFile, Error> {
         Some(_) => run.path.join(EVENTS),
         None => run.path.clone(),
     };
-    TraceFile::open(&path).map_err(|e| Error::new(e.to_string()))
+    TraceFile::open_with(&path, run.columns.as_ref()).map_err(|e| Error::new(e.to_string()))
 }

@@ -11,6 +11,7 @@ use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_experiment::{Catalogue, Experiment};
+use blklab_formats::snoop::Columns;
 use blklab_formats::{ReadCounts, TraceFile};
 use blklab_trace::{DigestSink, NullSink};
 use blklab_types::Error;
@@ -47,6 +48,8 @@ pub struct Run {
     pub path: PathBuf,
     /// What ran; none of a recording.
     pub experiment: Option<Experiment>,
+    /// The columns of its rows, if they are named.
+    pub(super) columns: Option<Columns>,
     /// Its settings by name; none of a recording.
     pub(super) settings: Settings,
     /// Digest of its events.
@@ -89,8 +92,8 @@ struct Planned {
 enum Recording {
     /// In a run directory.
     Run { dir: Box<RunDir>, path: PathBuf },
-    /// In a trace of whatever origin.
-    Trace(PathBuf),
+    /// In a trace of whatever origin, or in rows of columns that are named.
+    Trace(PathBuf, Option<Columns>),
 }
 
 /// What some run directories, folders of run directories, and traces hold: a side for each
@@ -103,17 +106,26 @@ pub struct Recordings {
 impl Recordings {
     /// Finds them, and reads what stands in run directories beside their events.
     ///
+    /// Traces are rows of these columns, if any are named.
+    ///
     /// # Errors
     /// If something cannot be read or is none of these.
-    pub fn find(paths: &[PathBuf], catalogue: &Catalogue) -> Result<Recordings, Error> {
+    pub fn find(
+        paths: &[PathBuf],
+        columns: Option<&Columns>,
+        catalogue: &Catalogue,
+    ) -> Result<Recordings, Error> {
         let mut planned = Vec::new();
         for path in paths {
             let prefix = (paths.len() > 1).then(|| name_of(path));
             if is_trace(path) {
                 planned.push(Planned {
                     name: name_of(path),
-                    recordings: vec![Recording::Trace(path.clone())],
+                    recordings: vec![Recording::Trace(path.clone(), columns.cloned())],
                 });
+            } else if columns.is_some() {
+                let what = "it is a run directory, and has no rows whose columns could be named";
+                return Err(Error::new(what).in_file(&path.display().to_string()));
             } else if is_run(path) {
                 planned.push(Planned {
                     name: name_of(path),
@@ -219,8 +231,8 @@ impl Recording {
                     ..read
                 })
             }
-            Recording::Trace(path) => {
-                let input = TraceFile::open(path);
+            Recording::Trace(path, columns) => {
+                let input = TraceFile::open_with(path, columns.as_ref());
                 let mut input = input.map_err(|e| Error::new(e.to_string()))?;
                 read(&mut input, Context::default())
             }
@@ -236,6 +248,7 @@ impl Side {
         let mut samples = Vec::new();
         let mut basis = Basis::Runs;
         for (recording, read) in planned.recordings.into_iter().zip(read) {
+            let mut columns = None;
             let names = &read.report.names;
             let (path, experiment) = match recording {
                 Recording::Run { dir, path } => {
@@ -249,13 +262,17 @@ impl Side {
                     }
                     (path, Some(dir.experiment))
                 }
-                Recording::Trace(path) => {
+                Recording::Trace(path, named) => {
                     basis = Basis::Batches;
                     samples.extend(read.windows.batches(names));
+                    columns = named;
                     (path, None)
                 }
             };
-            runs.push(read.run(path, experiment));
+            runs.push(Run {
+                columns,
+                ..read.run(path, experiment)
+            });
         }
         Side {
             name: planned.name,
@@ -282,6 +299,7 @@ impl Read {
         Run {
             path,
             experiment,
+            columns: None,
             settings: self.settings.clone(),
             digest: self.digest,
             counts: self.counts.clone(),
