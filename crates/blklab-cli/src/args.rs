@@ -5,7 +5,7 @@ mod recommend;
 
 pub(crate) use recommend::RecommendArgs;
 
-use crate::record::Trigger;
+use crate::trigger::Trigger;
 use blklab::analysis::breakdown::By;
 use blklab::trace_file::{Columns, Rows};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -1083,7 +1083,7 @@ pub(crate) struct RecordArgs {
     pub(crate) last: Option<u64>,
     /// End when an I/O takes longer than this, and keep what came before it (--last) [default of
     /// --last: 10s]: q2c, q2d or d2c, as in 'q2c>100ms'
-    #[arg(long, value_name = "PHASE>TIME", value_parser = Trigger::parse)]
+    #[arg(long, value_name = "PHASE>TIME", value_parser = trigger)]
     pub(crate) trigger: Option<Trigger>,
     /// Go on for so long behind it
     #[arg(long, value_name = "TIME", value_parser = duration_ns, requires = "trigger", default_value = "1s")]
@@ -1104,6 +1104,10 @@ pub(crate) struct RecordArgs {
     /// Record while this runs
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+fn trigger(text: &str) -> Result<Trigger, String> {
+    Trigger::parse(text, duration_ns)
 }
 
 /// A size of a buffer, in KiB.

@@ -36,6 +36,7 @@ pub mod stack;
 mod table;
 mod testbeds;
 mod trace;
+mod trigger;
 mod what_if;
 mod why;
 mod workload;

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab record`.
 
-mod trigger;
-
-pub(crate) use trigger::Trigger;
-
 use crate::Outcome;
 use crate::args::RecordArgs;
 use crate::guard::{Guard, Place};
 use crate::interrupt::Interrupt;
 use crate::output::{bytes, time};
 use crate::source::context_path;
+use crate::trigger::Watch;
 use anyhow::{Context as _, Result, bail};
 use blklab::findings::counted;
 use blklab::trace::{Action, Event, Rwbs, TraceSink, TraceSource as _};
@@ -27,7 +24,6 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use trigger::Watch;
 
 /// Between two looks at what processes have written.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);

@@ -97,7 +97,7 @@ fn a_trigger_ends_a_recording() {
     );
     let said = script("--trigger 'q2c>100s' --for 1s");
     assert!(said.contains("no I/O took so long: q2c>100s"), "{said}");
-    f.ok(&[
+    let done = f.run(&[
         "record",
         "-o",
         "b.dat",
@@ -107,11 +107,12 @@ fn a_trigger_ends_a_recording() {
         "dd",
         "if=/dev/zero",
         "of=b",
-        "bs=1m",
+        "bs=1M",
         "count=4",
         "conv=fsync",
         "status=none",
     ]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
     let why = f.run(&["why", "b.dat"]);
     assert!(
         why.stderr

@@ -138,6 +138,13 @@ impl PerfettoReader {
         let Packets {
             mut events, counts, ..
         } = packets;
+        if events.is_empty() {
+            return Err(FormatError::Foreign {
+                input: input.name,
+                what: "a trace of Perfetto without the kernel's events of block I/O",
+                instead: "record with ftrace_events: \"block/*\" in the data source linux.ftrace",
+            });
+        }
         // Those of one time stay in the order of the file.
         events.sort_by_key(Held::at_ns);
         Ok(PerfettoReader {

@@ -6,7 +6,7 @@ use super::chains::{self, chains, shows_flushes, waiters};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::Section;
-use crate::findings::sums::{add, percent, total};
+use crate::findings::sums::{add, is_most, percent, total};
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
@@ -154,10 +154,12 @@ impl Detector for CommitBehind {
                     " {} of it the device empties its cache, in which nearly all is theirs.",
                     time_text(sum.filled_ns)
                 );
-                f.doubt(
-                    Confidence::Likely,
-                    "what a flush takes when others have written nothing",
-                );
+                if is_most(sum.filled_ns, sum.others_ns) {
+                    f.doubt(
+                        Confidence::Likely,
+                        "what a flush takes when others have written nothing",
+                    );
+                }
             }
             f.remedies = vec![LIMIT, LESS_WRITE_BACK, SHARE];
             Some(f)

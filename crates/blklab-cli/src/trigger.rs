@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What ends a recording: an I/O that takes long.
 
-use crate::args::duration_ns;
 use crate::output::time;
 use blklab::analysis::lifecycle::{BioLife, LifeSink, Lifecycles};
 use blklab::trace::{Event, TraceSink};
@@ -47,8 +46,11 @@ impl Phase {
 }
 
 impl Trigger {
-    /// Reads `q2c>100ms`.
-    pub(crate) fn parse(text: &str) -> Result<Trigger, String> {
+    /// Reads `q2c>100ms`; `duration_ns` reads the time.
+    pub(crate) fn parse(
+        text: &str,
+        duration_ns: impl Fn(&str) -> Result<u64, String>,
+    ) -> Result<Trigger, String> {
         let expected = "expected q2c, q2d or d2c and a time, as in 'q2c>100ms'";
         let (phase, limit) = text.split_once('>').ok_or(expected)?;
         let phase = phase.trim();
@@ -67,7 +69,7 @@ impl fmt::Display for Trigger {
 }
 
 /// Waits for such an I/O among the events of a recording.
-pub(super) struct Watch(Lifecycles<Waiting>);
+pub(crate) struct Watch(Lifecycles<Waiting>);
 
 struct Waiting {
     trigger: Trigger,
@@ -76,7 +78,7 @@ struct Waiting {
 }
 
 impl Watch {
-    pub(super) fn new(trigger: Trigger) -> Watch {
+    pub(crate) fn new(trigger: Trigger) -> Watch {
         Watch(Lifecycles::new(Waiting {
             trigger,
             names: BTreeMap::new(),
@@ -85,7 +87,7 @@ impl Watch {
     }
 
     /// The I/O that took long, in words, once there was one.
-    pub(super) fn hit(&mut self) -> Option<String> {
+    pub(crate) fn hit(&mut self) -> Option<String> {
         self.0.sink().hit.take()
     }
 }
@@ -135,17 +137,22 @@ mod tests {
     use blklab::trace::{Action, Rwbs};
     use blklab::types::Dev;
 
+    fn trigger(text: &str) -> Result<Trigger, String> {
+        let ms = |text: &str| text.strip_suffix("ms")?.parse::<u64>().ok();
+        Trigger::parse(text, |text| Ok(ms(text).ok_or("no time")? * 1_000_000))
+    }
+
     #[test]
     fn triggers_are_read_and_shown() {
-        let trigger = Trigger::parse("q2c>100ms").expect("a trigger");
-        assert_eq!(trigger.to_string(), "q2c>100ms");
+        let read = trigger("q2c>100ms").expect("a trigger");
+        assert_eq!(read.to_string(), "q2c>100ms");
         for wrong in ["", "q2c", "q2x>1ms", "q2c>soon", "100ms"] {
-            assert!(Trigger::parse(wrong).is_err(), "{wrong}");
+            assert!(trigger(wrong).is_err(), "{wrong}");
         }
     }
 
-    fn hit(trigger: &str, times_ms: [u64; 3]) -> Option<String> {
-        let mut watch = Watch::new(Trigger::parse(trigger).expect("a trigger"));
+    fn hit(text: &str, times_ms: [u64; 3]) -> Option<String> {
+        let mut watch = Watch::new(trigger(text).expect("a trigger"));
         watch.process(Time(0), 7, "fio");
         for (ms, action) in
             times_ms
