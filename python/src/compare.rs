@@ -23,7 +23,7 @@ pub(crate) fn compare<'py>(
     let stop = Arc::new(AtomicBool::new(false));
     let compared = wait_for(py, &stop, || {
         let options = Options::new(&paths, bios, &metrics).map_err(|e| e.in_file("metrics"))?;
-        let recordings = Recordings::find(&paths, &blklab::targets::catalogue())?;
+        let recordings = Recordings::find(&paths, None, &blklab::targets::catalogue())?;
         let sides = recordings.read(&options, || {})?;
         let [before, others @ ..] = &sides[..] else {
             return Err(Error::new("nothing to compare"));

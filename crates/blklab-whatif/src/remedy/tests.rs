@@ -26,6 +26,7 @@ fn party(p: &Process) -> Party {
         comm: p.name.clone(),
         requests: 1,
         delay_ns: 1,
+        writes_for: None,
     }
 }
 
