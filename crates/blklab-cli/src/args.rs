@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Example(ExampleArgs),
     /// Answer assistants: a server of the Model Context Protocol on standard input and output
     Mcp(McpArgs),
+    /// Write a crate of your own with the source of a scheduler, to change it and compare the two
+    NewScheduler(NewSchedulerArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
@@ -200,6 +202,11 @@ pub(crate) struct RunArgs {
     /// dm; KIND+KIND: one on the other (several with commas make a matrix)
     #[arg(long, value_name = "KIND[,K=V…]")]
     pub(crate) dm: Vec<String>,
+    /// What the experiments of a matrix are judged by, as blklab recommend takes it: 'sync
+    /// p99.9 of wal' [default: the p99.9 of the job that is worst off, of its syncs where
+    /// jobs sync]
+    #[arg(long = "for", value_name = "FIGURE")]
+    pub(crate) figure: Option<String>,
     /// A setting: see blklab list tunables; several values make a matrix
     #[arg(long, value_name = "KEY=V1,V2…")]
     pub(crate) set: Vec<String>,
@@ -1270,6 +1277,11 @@ pub(crate) struct ReportArgs {
     /// The page, or the data in it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = ReportFormat::Html)]
     pub(crate) output_format: ReportFormat,
+    /// What the experiments of a matrix are judged by, as blklab recommend takes it: 'sync
+    /// p99.9 of wal' [default: the p99.9 of the job that is worst off, of its syncs where
+    /// jobs sync]
+    #[arg(long = "for", value_name = "FIGURE")]
+    pub(crate) figure: Option<String>,
     /// Write each chart as a picture of its own, CHART.svg, into this folder; the page
     /// is then written only with --output
     #[arg(long, value_name = "DIR")]
@@ -1400,6 +1412,34 @@ pub(crate) struct McpArgs {
     /// Let assistants run jobs, which write run directories
     #[arg(long)]
     pub(crate) allow_write: bool,
+}
+
+const NEW_SCHEDULER_NOTES: &str = "\
+The crate has the scheduler's source as it is in this build, tests that hold for
+any scheduler, and a program that runs a fio job under the original and the
+copy: which is better, by how much, how sure, and where their orders part.
+
+Examples:
+  blklab new-scheduler --like mq-deadline my-deadline
+  cd my-deadline && cargo run --quiet                its job.fio
+  cargo run --quiet -- JOB.fio device=sata-ssd       another job and device";
+
+#[derive(Debug, Args)]
+#[command(after_help = NEW_SCHEDULER_NOTES)]
+pub(crate) struct NewSchedulerArgs {
+    /// A new folder for the crate
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The scheduler to copy: mq-deadline, bfq, kyber, deadline, cfq, noop
+    #[arg(long, value_name = "NAME")]
+    pub(crate) like: String,
+    /// What the copy is called [default: my-NAME]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The source tree of blklab that the crate is built with [default: where this command
+    /// was built]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blklab: Option<PathBuf>,
 }
 
 const EXAMPLE_EXAMPLES: &str = "\

@@ -11,7 +11,7 @@ use crate::source::report_damage;
 use anyhow::{Result, bail};
 use blklab::compare::{
     Basis, Change, Comparison, Difference, FindingSum, MetricChange, Options, Recordings,
-    RowChange, Side, compare as compare_sides,
+    RowChange, Side, Verdict, compare as compare_sides,
 };
 use blklab::metric;
 use std::io::Write;
@@ -98,6 +98,20 @@ fn show(out: &mut impl Write, c: &Comparison) -> Result<()> {
     }
     findings(out, "gone", &c.gone)?;
     findings(out, "came", &c.came)?;
+    for (i, name) in [&c.before, &c.after].into_iter().enumerate() {
+        if c.copies[i] > 0 {
+            let all = c.runs[i] + c.copies[i];
+            let text = format!(
+                "{} of the {all} runs of {name} are copies of another: they do not count",
+                c.copies[i]
+            );
+            hanging(out, "note: ", 6, &text)?;
+        }
+    }
+    if not_judged(c) {
+        let text = "not judged: the runs do not vary, so nothing is known of the noise";
+        hanging(out, "note: ", 6, text)?;
+    }
     for note in &c.warm_up {
         hanging(out, "note: ", 6, note)?;
     }
@@ -115,10 +129,21 @@ fn show(out: &mut impl Write, c: &Comparison) -> Result<()> {
         writeln!(out, "{text}")?;
         for (name, line) in [(&c.before, &first.before), (&c.after, &first.after)] {
             let line = line.as_deref().unwrap_or("the end");
-            writeln!(out, "  {:<14} {}", cut(name, 14), cut(line, 63))?;
+            let mut name = name.as_str();
+            if name.chars().count() > NAME {
+                hanging(out, "  ", 2, name)?;
+                name = "";
+            }
+            writeln!(out, "  {name:<NAME$} {}", cut(line, 63))?;
         }
     }
     Ok(())
+}
+
+/// Whether something is as far apart in all runs.
+fn not_judged(c: &Comparison) -> bool {
+    let mut changes = c.rows.iter().flat_map(|row| &row.changes);
+    changes.any(|m| m.verdict == Verdict::NoSpread)
 }
 
 /// What is behind the intervals, in words.
@@ -175,12 +200,19 @@ fn findings(out: &mut impl Write, what: &str, found: &[FindingSum]) -> std::io::
 
 fn show_row(out: &mut impl Write, c: &Comparison, row: &RowChange) -> std::io::Result<()> {
     let heading = format!("{} {}", row.who, row.direction);
+    // Names that have no room here are above: half of one tells nothing.
+    let fits = |name: &str| name.chars().count() <= 9;
+    let [before, after] = if fits(&c.before) && fits(&c.after) {
+        [c.before.as_str(), c.after.as_str()]
+    } else {
+        ["before", "after"]
+    };
     writeln!(
         out,
         "{:<16} {:>9} {:>9} {:>7} {:>15}",
         cut(heading.trim(), 16),
-        cut(&c.before, 9),
-        cut(&c.after, 9),
+        before,
+        after,
         "change",
         "95 % interval"
     )?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Small histograms of latencies for terminals, those of a table on one axis.
 
-use crate::output::{cut, time};
+use crate::output::{WIDTH, cut, fold, time};
 use std::io::{self, Write};
 
 /// Columns of a histogram.
@@ -39,11 +39,18 @@ pub(crate) fn show(out: &mut impl Write, place: &Place, lines: &[Line<'_>]) -> i
             let place = (log(*ns) - log(low)) / width * BARS as f64;
             counts[(place as usize).min(BARS - 1)] += count;
         }
+        // A name is never cut: it tells the lines apart.
+        let mut name = (*name).to_owned();
+        if name.chars().count() > names {
+            for line in fold(&name, WIDTH - indent) {
+                writeln!(out, "{:indent$}{}", "", cut(&line, WIDTH - indent))?;
+            }
+            name = String::new();
+        }
         writeln!(
             out,
-            "{:indent$}{:<names$} {:>9} {} {}",
+            "{:indent$}{name:<names$} {:>9} {} {}",
             "",
-            cut(name, names),
             time(low as f64),
             bars(&counts),
             time(high as f64)

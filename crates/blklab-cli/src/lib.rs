@@ -24,6 +24,7 @@ mod list;
 mod lives;
 mod man;
 mod mcp;
+mod new_scheduler;
 mod output;
 mod progress;
 mod recommend;
@@ -90,6 +91,7 @@ pub fn main(schedulers: Schedulers) -> ExitCode {
         Command::Fleet(a) => external::become_program("fleet", &a.args),
         Command::Example(a) => example::example(&a),
         Command::Mcp(a) => mcp::mcp(&a),
+        Command::NewScheduler(a) => new_scheduler::new_scheduler(&a),
         Command::Completions(a) => man::completions(&a),
         Command::Man(a) => man::man(&a),
     };

@@ -9,18 +9,20 @@ use crate::output::Output;
 use crate::progress::{Progress, Watcher};
 use anyhow::{Context as _, Result, bail};
 use blklab::explain::{Request, Survey};
+use blklab::figure::Figure;
 use blklab::outputs::check_folder;
 use blklab::parallel;
-use blklab::run_directory::{RunDir, is_run, is_trace, runs_in};
+use blklab::run_directory::{OfLabel, RunDir, is_run, is_trace, labels_in};
 use blklab::scheduler::Schedulers;
 use blklab::trace::{ReadCounts, TraceFile};
+use blklab::verdict::{Side, SideRun, Verdict, judge};
 use blklab_report::member::{self, Asked};
 use blklab_report::model::Member;
 use blklab_report::reproduced::{self, Reproduced};
 use blklab_report::{MEMBERS_MAX, Report, charts, html, png, shown_max};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Requests of a re-enactment that are given.
 const WORST: usize = 10;
@@ -35,9 +37,13 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
     if let Some(reproduced) = reproduced(&a.inputs)? {
         return of_reproduced(a, &reproduced, &mut guard);
     }
-    let inputs = inputs(&a.inputs)?;
+    let figure = a.figure.as_deref().map(Figure::parse).transpose();
+    let figure = figure.map_err(|err| err.in_file("--for"))?;
+    let inputs = inputs(&a.inputs, schedulers)?;
+    let labels = labels(&inputs);
+    let verdict = verdict(&inputs, &labels, figure.as_ref())?;
     let mut out = Output::open(&mut guard, a.output.as_deref())?;
-    let report = Report::new(members(&inputs, a, schedulers)?);
+    let report = Report::judged(members(&inputs, &labels, a, schedulers)?, verdict);
     if write_charts(a, &mut guard, || charts::all(&report))? && a.output.is_none() {
         return Ok(Outcome::Done);
     }
@@ -50,10 +56,14 @@ pub(crate) fn report(a: &ReportArgs, schedulers: Schedulers) -> Result<Outcome> 
 }
 
 /// What is to be shown of each, read by as many at a time as there are cores.
-fn members(inputs: &[Input], a: &ReportArgs, schedulers: Schedulers) -> Result<Vec<Member>> {
+fn members(
+    inputs: &[Input],
+    labels: &[String],
+    a: &ReportArgs,
+    schedulers: Schedulers,
+) -> Result<Vec<Member>> {
     let shown = shown_max(inputs.len());
-    let labels = labels(inputs);
-    let labelled: Vec<(&Input, &String)> = inputs.iter().zip(&labels).collect();
+    let labelled: Vec<(&Input, &String)> = inputs.iter().zip(labels).collect();
     let progress = (inputs.len() > 1).then(|| Progress::new(inputs.len()));
     let read = parallel::map(&labelled, parallel::cores(), |(input, label)| {
         let read = input.read(label, shown, a, schedulers, progress.is_none());
@@ -99,6 +109,9 @@ fn reproduced(paths: &[PathBuf]) -> Result<Option<Reproduced>> {
 }
 
 fn of_reproduced(a: &ReportArgs, reproduced: &Reproduced, guard: &mut Guard) -> Result<Outcome> {
+    if a.figure.is_some() {
+        bail!("--for: a result of blklab reproduce is judged by what was published");
+    }
     if a.stack.says_something() {
         bail!("--context, --kernel, --sched, --set: a result of blklab reproduce says its own");
     }
@@ -142,35 +155,107 @@ fn write_charts(
 
 /// What a page is about.
 struct Input {
+    /// Of repetitions the first.
     path: PathBuf,
     is_run: bool,
+    /// What varied, in a folder of runs.
+    label: Option<String>,
+    /// The experiment's id, and what its repetitions came to; of a trace none.
+    runs: Vec<SideRun>,
+    id: String,
 }
 
-/// What is named on the command line, folders of runs one by one.
-fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
+/// What is named on the command line, folders of runs by their labels.
+fn inputs(paths: &[PathBuf], schedulers: Schedulers) -> Result<Vec<Input>> {
+    let catalogue = blklab::targets::catalogue_with(schedulers);
     let mut all = Vec::new();
     for path in paths {
-        if !is_trace(path) && !is_run(path) {
-            let runs = runs_in(path)?.into_iter();
-            all.extend(runs.map(|path| Input { path, is_run: true }));
-        } else {
+        if is_run(path) {
+            let run = RunDir::open(path, &catalogue)?;
             all.push(Input {
                 path: path.clone(),
-                is_run: is_run(path),
+                is_run: true,
+                label: None,
+                runs: vec![SideRun::of_directory(&run)],
+                id: run.record.experiment,
             });
+        } else if is_trace(path) {
+            all.push(Input {
+                path: path.clone(),
+                is_run: false,
+                label: None,
+                runs: Vec::new(),
+                id: String::new(),
+            });
+        } else {
+            let prefix = (paths.len() > 1).then_some(path.as_path());
+            let labels = labels_in(path, &catalogue)?.into_iter();
+            all.extend(labels.map(|of_label| of_folder(prefix, of_label)));
         }
     }
     if all.len() > MEMBERS_MAX {
         bail!(
-            "{} runs and traces: a report shows at most {MEMBERS_MAX}",
+            "{} runs and traces: a report shows at most {MEMBERS_MAX}, repetitions of one not \
+             counted",
             all.len()
         );
     }
     Ok(all)
 }
 
-/// What tells them from each other: as much of the end of their paths as that takes.
+/// The runs of a label; behind the folder's name where there are several.
+fn of_folder(prefix: Option<&Path>, (label, runs): OfLabel) -> Input {
+    let name = prefix.and_then(Path::file_name);
+    let name = name.map(|name| blklab::types::one_line(&name.to_string_lossy()));
+    let label = match (name, label) {
+        (Some(name), label) => Some(format!("{name} {label}").trim_end().to_owned()),
+        (None, label) => Some(label).filter(|label| !label.is_empty()),
+    };
+    let (first, path) = &runs[0];
+    Input {
+        path: path.clone(),
+        is_run: true,
+        label,
+        id: first.record.experiment.clone(),
+        runs: runs
+            .iter()
+            .map(|(run, _)| SideRun::of_directory(run))
+            .collect(),
+    }
+}
+
+/// What runs of one experiment come to.
+fn verdict(inputs: &[Input], labels: &[String], asked: Option<&Figure>) -> Result<Option<Verdict>> {
+    let is_one = inputs.iter().all(|i| i.is_run && i.id == inputs[0].id);
+    if inputs.len() < 2 || !is_one {
+        if asked.is_some() {
+            bail!("--for: only runs of one experiment, two or more, are judged by a figure");
+        }
+        return Ok(None);
+    }
+    let sides = inputs.iter().zip(labels).map(|(input, label)| Side {
+        label: label.clone(),
+        runs: input.runs.clone(),
+    });
+    match judge(&sides.collect::<Vec<Side>>(), asked) {
+        Ok(verdict) => Ok(Some(verdict)),
+        // Nobody asked: runs without calls that can be judged have their pictures.
+        Err(_) if asked.is_none() => Ok(None),
+        Err(err) => Err(err.in_file("--for").into()),
+    }
+}
+
+/// What tells them from each other: what varied, or as much of the end of their paths as that
+/// takes.
 fn labels(inputs: &[Input]) -> Vec<String> {
+    let by_path = path_labels(inputs);
+    let own = inputs.iter().zip(by_path);
+    own.map(|(input, path)| input.label.clone().unwrap_or(path))
+        .collect()
+}
+
+/// As much of the end of their paths as tells them from each other.
+fn path_labels(inputs: &[Input]) -> Vec<String> {
     let parts = |input: &Input, n: usize| {
         let names: Vec<_> = input
             .path
@@ -232,6 +317,7 @@ impl Input {
             Some(run) => member::of_run(run, &mut events, asked, &mut survey)?,
             None => member::of_trace(&mut events, asked, &mut survey)?,
         };
+        member.repetitions = self.runs.len().max(1);
         drop(watched);
         let counts = events.counts().clone();
         let request = Request {

@@ -14,6 +14,7 @@ use crate::stack::{Chosen, Stack};
 use crate::table;
 use anyhow::{Result, bail};
 use blklab::experiment::{Catalogue, Experiment, TraceSpec, Workload};
+use blklab::figure::Figure;
 use blklab::matrix::{self, Cell};
 use blklab::repeat::{Repeat, Rounds};
 use blklab::report::{self, FioFormats};
@@ -67,6 +68,8 @@ impl Shape {
 
 pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     let shape = Shape::parse(&a.output_format, a.terse_version)?;
+    let figure = a.figure.as_deref().map(Figure::parse).transpose();
+    let figure = figure.map_err(|err| err.in_file("--for"))?;
     let planner = targets::planner(schedulers);
     let repeat = Repeat::parse(&a.repeat)
         .map_err(|err| err.in_file(&format!("--repeat {}", blklab::types::shown(&a.repeat))))?;
@@ -113,7 +116,7 @@ pub(crate) fn run(a: &RunArgs, schedulers: Schedulers) -> Result<Outcome> {
     }
     let pairs: Vec<(&Cell, &RunOutput)> = all.iter().map(|&(_, cell, run)| (cell, run)).collect();
     match &shape {
-        Shape::Table => table::show(&mut output, &pairs, &rounds.notes())?,
+        Shape::Table => table::show(&mut output, &pairs, &rounds.notes(), figure.as_ref())?,
         Shape::Csv => output.write_all(csv_table::csv_text(&pairs).as_bytes())?,
         Shape::Fio(formats) => output.write_all(report::fio_text(&pairs, formats).as_bytes())?,
     }

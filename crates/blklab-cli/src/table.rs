@@ -7,9 +7,11 @@
 mod beside;
 mod footer;
 mod rows;
+mod verdict;
 
 use crate::output::{cut, fold};
 use anyhow::Result;
+use blklab::figure::Figure;
 use blklab::matrix::Cell;
 use blklab::run::RunOutput;
 use blklab::summary::{disk_rows, tables};
@@ -19,18 +21,23 @@ use std::io::Write;
 const WIDTH: usize = 80;
 /// Columns of the labels: the numbers need the rest.
 const LABEL_MIN: usize = 11;
-const LABEL_MAX: usize = 20;
+const LABEL_MAX: usize = 15;
 
 type Pairs<'a> = [(&'a Cell, &'a RunOutput)];
 
-/// With notes about all of them.
-pub(crate) fn show(out: &mut impl Write, pairs: &Pairs<'_>, notes: &[String]) -> Result<()> {
+/// With notes about all of them; matrices are judged by a figure, if one is asked for.
+pub(crate) fn show(
+    out: &mut impl Write,
+    pairs: &Pairs<'_>,
+    notes: &[String],
+    asked: Option<&Figure>,
+) -> Result<()> {
     let files = pairs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx);
     for (i, of_file) in files.enumerate() {
         if i > 0 {
             writeln!(out)?;
         }
-        show_file(out, of_file)?;
+        show_file(out, of_file, asked)?;
     }
     for text in notes {
         footer::note(out, text)?;
@@ -38,7 +45,7 @@ pub(crate) fn show(out: &mut impl Write, pairs: &Pairs<'_>, notes: &[String]) ->
     Ok(())
 }
 
-fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
+fn show_file(out: &mut impl Write, pairs: &Pairs<'_>, asked: Option<&Figure>) -> Result<()> {
     let e = &pairs[0].0.experiment;
     let varies = |key: &str| pairs[0].0.label.iter().any(|(k, _)| k == key);
     let mut about = vec![e.id.clone()];
@@ -83,6 +90,7 @@ fn show_file(out: &mut impl Write, pairs: &Pairs<'_>) -> Result<()> {
     for line in fold(&e.title, WIDTH).iter().filter(|l| !l.is_empty()) {
         writeln!(out, "{line}")?;
     }
+    verdict::show(out, pairs, asked)?;
     let all = tables(pairs);
     let disk = disk_rows(pairs);
     let of_jobs = all.iter().flat_map(|t| &t.rows).map(|r| &r.label);

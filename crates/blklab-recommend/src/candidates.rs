@@ -2,10 +2,10 @@
 //! What experts would try: a scheduler, its tunables, limits of the queue, write-back, and what
 //! the control groups of others may do.
 
-use crate::figure::Figure;
 use crate::goal::Keep;
 use crate::jobs::JobFacts;
 use crate::step::{Knob, Paste, Step, option, set};
+use blklab::figure::Figure;
 use blklab::whatif::Change;
 use blklab_experiment::{Catalogue, Experiment};
 

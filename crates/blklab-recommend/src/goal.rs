@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is to become better, and what must not become worse.
 
-use crate::figure::{Calls, Figure, bytes, ios};
+use crate::jobs::bytes;
+use blklab::figure::{Calling as _, Calls, Figure};
 use blklab::job_rows::JobRow;
-use blklab::metric::{Aim, Unit};
+use blklab::metric::Unit;
 use blklab_types::{Error, no_such, shown};
 use std::fmt;
 
@@ -167,38 +168,13 @@ impl Goal {
     /// # Errors
     /// If no job has such calls.
     pub(crate) fn settled(asked: Option<&Goal>, rows: &[JobRow]) -> Result<Figure, Error> {
-        let worst = |figure: &Figure, calls: Calls| {
-            let with_job = |row: &JobRow| {
-                let job = row.job.clone()?;
-                let figure = Figure {
-                    job: Some(job),
-                    calls,
-                    ..figure.clone()
-                };
-                Some((figure.value(rows)?, figure))
-            };
-            let all = rows.iter().filter(|row| row.level != "group");
-            let all: Vec<(f64, Figure)> = all.filter_map(with_job).collect();
-            let is_worse = |a: f64, b: f64| match figure.metric.aim {
-                Aim::Higher => b.total_cmp(&a),
-                Aim::Lower | Aim::None => a.total_cmp(&b),
-            };
-            let found = all.into_iter().max_by(|a, b| is_worse(a.0, b.0));
-            found.map(|(_, figure)| figure)
-        };
         let found = match asked {
             Some(Goal { figure }) if figure.job.is_some() => {
                 check_job(figure, rows)?;
                 Some(figure.clone())
             }
-            Some(Goal { figure }) => worst(figure, figure.calls),
-            None => {
-                let figure = Figure::of_job("clat_p999", Calls::Main, "");
-                let kinds = ["sync", "read", "write", "trim", "all"];
-                kinds
-                    .iter()
-                    .find_map(|kind| worst(&figure, Calls::Only(kind)))
-            }
+            Some(Goal { figure }) => figure.of_worst(figure.calls, rows),
+            None => Figure::usual(rows),
         };
         let found = found.ok_or_else(|| Error::new("no job has such calls"))?;
         match found.value(rows) {
@@ -247,9 +223,9 @@ pub(crate) fn others(goal: &Figure, rows: &[JobRow]) -> Vec<String> {
         match all.iter_mut().find(|(_, _, name)| name == job) {
             Some((moved, calls, _)) => {
                 *moved += bytes(row) as u64;
-                *calls += ios(row);
+                *calls += row.ios();
             }
-            None => all.push((bytes(row) as u64, ios(row), job.clone())),
+            None => all.push((bytes(row) as u64, row.ios(), job.clone())),
         }
     }
     all.sort_by(|a, b| b.cmp(a));

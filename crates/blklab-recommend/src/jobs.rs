@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What there is to know of jobs for whom something may be set.
 
-use crate::figure::{Calls, Figure, bytes, ios};
+use blklab::figure::{Calling as _, Calls, Figure};
 use blklab::fio::Job;
 use blklab::job_rows::JobRow;
+use blklab::metric;
 
 /// Those with a smaller part of all bytes and of all calls hold up nobody.
 const SHARE_MIN: f64 = 0.02;
@@ -37,7 +38,7 @@ impl JobFacts {
     pub(crate) fn all(jobs: &[Job], rows: &[JobRow]) -> Vec<JobFacts> {
         let own = || rows.iter().filter(|row| row.level != "group");
         let all_bytes: f64 = own().map(bytes).sum();
-        let all_ios: u64 = own().map(ios).sum();
+        let all_ios: u64 = own().map(JobRow::ios).sum();
         let mut names: Vec<&Job> = Vec::new();
         for job in jobs {
             if !names.iter().any(|j| j.name == job.name) {
@@ -51,7 +52,7 @@ impl JobFacts {
                 figure.value(rows).unwrap_or(0.0)
             };
             let moved: f64 = rows_of().map(bytes).sum();
-            let calls: u64 = rows_of().map(ios).sum();
+            let calls: u64 = rows_of().map(JobRow::ios).sum();
             let s = &job.settings;
             let is_cached = !s.direct && s.ioengine != "null";
             let (reads_per_s, writes_per_s) = (rate("read"), rate("write"));
@@ -87,4 +88,10 @@ impl JobFacts {
             self.name.chars().map(plain).collect()
         })
     }
+}
+
+/// Bytes that a row moved.
+pub(crate) fn bytes(row: &JobRow) -> f64 {
+    let bytes = metric::named("bytes").and_then(|m| row.value(m));
+    bytes.unwrap_or(0.0)
 }

@@ -15,7 +15,6 @@
 mod answer;
 mod bench;
 mod candidates;
-mod figure;
 mod goal;
 mod jobs;
 mod search;

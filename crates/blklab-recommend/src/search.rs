@@ -4,11 +4,11 @@
 use crate::answer::{Confirmed, Price, Recommendation, Tried};
 use crate::bench::{Bench, Wanted};
 use crate::candidates::{self, Known};
-use crate::figure::{Calls, Figure};
 use crate::goal::{Goal, Keep, others, settled_keeps};
 use crate::jobs::JobFacts;
 use crate::step::{Candidate, Knob, Step};
 use crate::{Ask, How};
+use blklab::figure::{Calls, Figure};
 use blklab::job_rows::JobRow;
 use blklab::statistics::{Change as Difference, Figure as Values, Verdict, adjust};
 use blklab::whatif::Change;
@@ -381,7 +381,12 @@ fn said(judge: &Judge, trials: &[Trial], finalists: usize) -> Vec<Tried> {
 fn chosen(tried: &[Tried], trials: &[Trial], finalists: usize) -> Option<usize> {
     let is_good = |i: &usize| {
         let t = &tried[*i];
-        t.verdict == Some(Verdict::Better) && t.breaks.is_empty()
+        // A load that is the same with each seed is what it is.
+        let is_better = match t.verdict {
+            Some(Verdict::NoSpread) => t.gain > HELPS,
+            verdict => verdict == Some(Verdict::Better),
+        };
+        is_better && t.breaks.is_empty()
     };
     let good: Vec<usize> = (0..finalists).filter(is_good).collect();
     let best = good.iter().map(|i| tried[*i].gain).fold(0.0, f64::max);

@@ -7,6 +7,7 @@ mod scheduler;
 
 use crate::model::{Curve, Device, Member, Report, Steps, Waited};
 use crate::picture;
+use crate::ranking;
 use crate::svg::{Anchor, COLOURS, DASHES, LogAxis, Svg};
 use blklab::findings::time_text;
 use blklab::report::{all_different, file_name};
@@ -37,8 +38,11 @@ pub fn all(report: &Report) -> Vec<(String, String)> {
             .iter()
             .map(|m| (m.label.as_str(), &m.waited))
             .collect();
-        files.extend(picture::waiting_file(&lines).map(|svg| ("waiting".to_owned(), svg)));
+        let title = "Who waited, how long, why";
+        files.extend(picture::waiting_file(&lines, title).map(|svg| ("waiting".to_owned(), svg)));
     }
+    let verdict = report.verdict.as_ref().and_then(ranking::file);
+    files.extend(verdict.map(|svg| ("verdict".to_owned(), svg)));
     let names = all_different(members.iter().map(|m| file_name(&m.label)));
     for (m, name) in members.iter().zip(names) {
         let prefix = if members.len() > 1 {
@@ -55,6 +59,12 @@ pub fn all(report: &Report) -> Vec<(String, String)> {
     files
 }
 
+/// What a chart of a member is called.
+fn titled(m: &Member, what: &str) -> String {
+    let title = format!("{}: {what}", m.label);
+    title.trim_start_matches(": ").to_owned()
+}
+
 fn of_member(m: &Member) -> Vec<(&'static str, String)> {
     let mut files = Vec::new();
     let lines: Vec<(&str, &Waited)> = m
@@ -62,7 +72,8 @@ fn of_member(m: &Member) -> Vec<(&'static str, String)> {
         .iter()
         .map(|g| (g.name.as_str(), &g.waited))
         .collect();
-    files.extend(picture::waiting_file(&lines).map(|svg| ("waiting", svg)));
+    let title = titled(m, "who waited, how long, for what");
+    files.extend(picture::waiting_file(&lines, &title).map(|svg| ("waiting", svg)));
     let bytes = |d: &&Device| -> u64 { d.flow.read_bytes.iter().chain(&d.flow.write_bytes).sum() };
     let busiest = m
         .devices

@@ -6,6 +6,7 @@
 //! time line. Every number of a table has the JSON's value in `data-v`.
 
 mod findings;
+mod matrix;
 mod tables;
 
 use crate::model::{Answer, Group, Member, Report, Waited};
@@ -65,6 +66,9 @@ fn header(out: &mut String, report: &Report) {
 
 /// Of several: who waited how long in each, and why.
 fn overview(out: &mut String, report: &Report) {
+    if let Some(verdict) = &report.verdict {
+        matrix::section(out, verdict);
+    }
     out.push_str("<section aria-labelledby=\"who\"><h2 id=\"who\">Who waited, how long, why</h2>");
     let lines: Vec<(&str, &Waited)> = report
         .members
@@ -76,7 +80,8 @@ fn overview(out: &mut String, report: &Report) {
             out,
             "<figure class=\"wide\">{svg}<figcaption>Requests that a process waited for, \
             from their beginning to their end, in each of the runs or traces. Write-back, for which \
-            no process waits, is left out.</figcaption></figure>"
+            no process waits, is left out.{}</figcaption></figure>",
+            first_runs(report)
         );
     }
     tables::answers(out, report);
@@ -90,11 +95,27 @@ fn overview(out: &mut String, report: &Report) {
     out.push_str("</nav>");
 }
 
+/// Of which runs pictures are, where there are repetitions.
+fn first_runs(report: &Report) -> &'static str {
+    if report.members.iter().any(|m| m.repetitions > 1) {
+        " Of repetitions, the first run is drawn."
+    } else {
+        ""
+    }
+}
+
 fn member(out: &mut String, i: usize, m: &Member, is_one_of_many: bool) {
     let _ = write!(out, "<article id=\"m{i}\" data-member=\"{i}\">");
     if is_one_of_many {
         let (label, sentence) = (escaped(&m.label), escaped(&m.sentence));
         let _ = write!(out, "<h2>{label}</h2><p class=\"lead\">{sentence}</p>");
+        if m.repetitions > 1 {
+            let _ = write!(
+                out,
+                "<p class=\"lead\">The first of {} runs; the verdict above has the numbers of all.</p>",
+                m.repetitions
+            );
+        }
     }
     answer(out, &m.answer);
     let lines: Vec<(&str, &Waited)> = m

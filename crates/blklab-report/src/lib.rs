@@ -47,6 +47,7 @@ mod picture;
 #[cfg(feature = "png")]
 mod png;
 mod provenance;
+mod ranking;
 pub mod reproduced;
 mod sample;
 mod scheduler;
@@ -57,6 +58,7 @@ pub use model::Report;
 #[cfg(feature = "png")]
 pub use png::png;
 
+use blklab::verdict::Verdict;
 use model::{FORMAT, Member, PHASES, REASONS};
 use std::collections::BTreeMap;
 
@@ -77,7 +79,15 @@ impl Report {
     ///
     /// # Panics
     /// If there is none.
-    pub fn new(mut members: Vec<Member>) -> Report {
+    pub fn new(members: Vec<Member>) -> Report {
+        Report::judged(members, None)
+    }
+
+    /// The same with what a matrix of runs comes to.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn judged(mut members: Vec<Member>, verdict: Option<Verdict>) -> Report {
         assert!(!members.is_empty(), "a report is about something");
         colour(&mut members);
         Report {
@@ -86,6 +96,7 @@ impl Report {
             title: title(&members),
             phases: PHASES,
             reasons: REASONS,
+            verdict,
             members,
         }
     }
@@ -115,6 +126,9 @@ fn colour(members: &mut [Member]) {
     }
 }
 
+/// Characters of the labels in a title.
+const TITLE_MAX: usize = 90;
+
 fn title(members: &[Member]) -> String {
     let first = &members[0];
     let about = |m: &Member| m.title.clone();
@@ -126,9 +140,12 @@ fn title(members: &[Member]) -> String {
         };
     }
     let labels: Vec<&str> = members.iter().map(|m| m.label.as_str()).collect();
-    let labels = match labels.len() {
-        n if n > 6 => format!("{} and {} more", labels[..5].join(", "), n - 5),
-        _ => labels.join(", "),
+    // All of them or their number: some of them would tell nothing.
+    let listed = labels.join(", ");
+    let labels = if listed.chars().count() > TITLE_MAX {
+        format!("{} compared", labels.len())
+    } else {
+        listed
     };
     if members.iter().all(|m| m.title == first.title) {
         format!("{}: {labels}", first.title)

@@ -139,6 +139,7 @@ fn member(asked: &Asked<'_>, g: Gathered) -> Member {
         source: source.to_owned(),
         title: label.to_owned(),
         sentence: String::new(),
+        repetitions: 1,
         context: context
             .facts()
             .map(|(k, v)| (k.to_owned(), v.to_owned()))

@@ -48,7 +48,11 @@ pub struct Report {
     pub phases: [(&'static str, &'static str); PHASES.len()],
     /// [`REASONS`].
     pub reasons: [&'static str; REASONS.len()],
-    /// The runs and traces, in the order given.
+    /// Of runs of a matrix: who is best for one figure, by how much, how sure that is, and at
+    /// whose cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<blklab::verdict::Verdict>,
+    /// The runs and traces, in the order given; of repetitions the first.
     pub members: Vec<Member>,
 }
 
@@ -64,6 +68,8 @@ pub struct Member {
     pub title: String,
     /// The run or the trace in a sentence.
     pub sentence: String,
+    /// Repetitions that it is the first of; 1 if it is alone.
+    pub repetitions: usize,
     /// What is known of the machine: names and values.
     pub context: Vec<(String, String)>,
     /// The experiment in full, of a run.

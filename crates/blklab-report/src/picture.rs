@@ -21,10 +21,15 @@ pub(crate) const SHORT: [&str; PHASES.len()] = [
     "flush",
 ];
 
+/// Where things stand beside names of usual length; all moves right for longer ones.
 const WIDTH: f64 = 900.0;
 const NAMES: f64 = 150.0;
 const TIMES: [f64; 2] = [165.0, 480.0];
 const SHARES: [f64; 2] = [580.0, 890.0];
+/// A letter of a name.
+const LETTER: f64 = 8.3;
+/// What a title takes.
+const TITLE: f64 = 28.0;
 const LINE: f64 = 34.0;
 const TOP: f64 = 46.0;
 const INK: &str = "currentColor";
@@ -33,29 +38,37 @@ const FAINT: &str = "#8886";
 /// Draws it within a page; lines are names and what they waited. None if nobody waited
 /// for anything.
 pub(crate) fn waiting(lines: &[(&str, &Waited)]) -> Option<String> {
-    drawn(lines).map(|(svg, label)| svg.inline(&label))
+    drawn(lines, None).map(|(svg, label)| svg.inline(&label))
 }
 
-/// The same as a file of its own.
-pub(crate) fn waiting_file(lines: &[(&str, &Waited)]) -> Option<String> {
-    drawn(lines).map(|(svg, label)| svg.standalone(&label))
+/// The same as a file of its own, with what it is about above it.
+pub(crate) fn waiting_file(lines: &[(&str, &Waited)], title: &str) -> Option<String> {
+    drawn(lines, Some(title)).map(|(svg, label)| svg.standalone(&label))
 }
 
-fn drawn(lines: &[(&str, &Waited)]) -> Option<(Svg, String)> {
+fn drawn(lines: &[(&str, &Waited)], title: Option<&str>) -> Option<(Svg, String)> {
     let lines: Vec<&(&str, &Waited)> = lines.iter().filter(|(_, w)| w.requests > 0).collect();
     let min = lines.iter().map(|(_, w)| w.p50_ns).min()?;
     let max = lines.iter().map(|(_, w)| w.max_ns).max()?;
+    let longest = lines.iter().map(|(name, _)| name.chars().count()).max();
+    let right = (LETTER * longest.unwrap_or(0) as f64 - NAMES + 10.0).max(0.0);
+    let down = if title.is_some() { TITLE } else { 0.0 };
     let axis = LogAxis::new(min, max, TIMES);
     let bottom = TOP + LINE * lines.len() as f64;
-    let mut svg = Svg::new(WIDTH, bottom + 44.0);
-    heads(&mut svg, &axis, bottom);
-    for (i, (name, waited)) in lines.iter().enumerate() {
-        let y = TOP + LINE * (i as f64 + 0.5);
-        svg.text([NAMES, y + 4.5], Anchor::End, (14.0, INK), &short(name));
-        times(&mut svg, &axis, y, waited);
-        shares(&mut svg, y, waited);
+    let mut svg = Svg::new(WIDTH + right, bottom + 44.0 + down);
+    if let Some(title) = title {
+        svg.text([10.0, 18.0], Anchor::Start, (15.0, INK), title);
     }
-    legend(&mut svg, &lines, bottom);
+    svg.moved([right, down], |svg| {
+        heads(svg, &axis, bottom);
+        for (i, (name, waited)) in lines.iter().enumerate() {
+            let y = TOP + LINE * (i as f64 + 0.5);
+            svg.text([NAMES, y + 4.5], Anchor::End, (14.0, INK), name);
+            times(svg, &axis, y, waited);
+            shares(svg, y, waited);
+        }
+        legend(svg, &lines, bottom);
+    });
     let label = label(&lines);
     Some((svg, label))
 }

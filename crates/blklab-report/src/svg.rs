@@ -100,6 +100,16 @@ impl Svg {
         let _ = write!(self.body, "<path d=\"{d}\" {style}/>");
     }
 
+    /// What is drawn meanwhile stands so far to the right and down.
+    pub(crate) fn moved(&mut self, [right, down]: [f64; 2], draw: impl FnOnce(&mut Svg)) {
+        let _ = write!(
+            self.body,
+            "<g transform=\"translate({right:.1} {down:.1})\">"
+        );
+        draw(self);
+        self.body.push_str("</g>");
+    }
+
     /// The picture as a file of its own, dark on light.
     pub(crate) fn standalone(&self, label: &str) -> String {
         let (w, h, label) = (self.width, self.height, escaped(label));

@@ -22,9 +22,13 @@ for (const file of result.outputFiles) {
   const name = file.path.endsWith(".css") ? "report.css" : "report.js";
   files.set(name, file.text.replaceAll("</script", "<\\/script"));
 }
-const licence = await readFile("node_modules/uplot/LICENSE", "utf8");
-const { version } = JSON.parse(await readFile("node_modules/uplot/package.json", "utf8"));
-files.set("LICENCES.txt", `Charts: uPlot ${version}\n\n${licence.replaceAll("--", "- -").trim()}\n`);
+const notice = async (what, name) => {
+  const licence = await readFile(`node_modules/${name}/LICENSE`, "utf8");
+  const { version } = JSON.parse(await readFile(`node_modules/${name}/package.json`, "utf8"));
+  return `${what}: ${name === "uplot" ? "uPlot" : name} ${version}\n\n${licence.replaceAll("--", "- -").trim()}\n`;
+};
+const notices = [await notice("Charts", "uplot"), await notice("Unpacking", "fflate")];
+files.set("LICENCES.txt", notices.join("\n"));
 
 let differs = false;
 for (const [name, text] of files) {

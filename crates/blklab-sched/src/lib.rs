@@ -23,6 +23,7 @@ mod processor_time;
 mod queue_id;
 mod rbtree;
 mod registry;
+pub mod sources;
 
 pub use processor_time::{LockOf, ProcessorTime};
 pub use registry::Schedulers;
@@ -66,7 +67,7 @@ const MAX_JIFFY_OFFSET: u64 = (i64::MAX as u64 >> 1) - 1;
 impl Build<'_> {
     /// A time that sysfs shows in ms: what was written, rounded up to jiffies,
     /// or else the default, which the kernel computes in ticks.
-    fn jiffies(&self, name: &str, default_ticks: u32) -> u64 {
+    pub fn jiffies(&self, name: &str, default_ticks: u32) -> u64 {
         match self.tunables.written(&[name]) {
             None => u64::from(default_ticks),
             Some((_, ms)) if ms > i64::from(i32::MAX) => MAX_JIFFY_OFFSET,

@@ -7,7 +7,7 @@ mod read;
 
 pub use owned::run_directory_of;
 pub(crate) use read::holds_runs;
-pub use read::{RunDir, is_run, is_trace, runs_in};
+pub use read::{OfLabel, RunDir, is_run, is_trace, labels_in, runs_in};
 
 use crate::matrix::Cell;
 use crate::outputs::{is_replaceable, make_folder, write_file};

@@ -20,6 +20,11 @@ pub(crate) fn repetitions<'a, 'b>(runs: &'a Runs<'b>) -> impl Iterator<Item = &'
     runs.chunk_by(|a, b| a.0.file_idx == b.0.file_idx && a.0.label == b.0.label)
 }
 
+/// How many experiments there are, whatever their repetitions.
+pub fn nr_experiments(runs: &Runs<'_>) -> usize {
+    repetitions(runs).count()
+}
+
 /// Some experiments, each with its repetitions.
 type Class<'a, 'b> = Vec<&'a Runs<'b>>;
 

@@ -12,5 +12,6 @@ pub use blklab_block::{
 };
 pub use blklab_engine::{TimerId, Timers};
 pub use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables, Unit};
+pub use blklab_sched::sources;
 pub use blklab_sched::{Build, Built, LockOf, Make, ProcessorTime, Scheduler, Schedulers};
 pub use blklab_types::{Bio, BioFlags, Hz, IoPrio, Jiffies, Op, PrioClass, Span, TaskId, Time};

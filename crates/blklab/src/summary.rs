@@ -81,7 +81,7 @@ const SYNC: usize = Ddir::ALL.len();
 /// Names of jobs that have a row each.
 const ROWS_MAX: usize = 10;
 /// Names of jobs that have a table each.
-const TABLES_MAX: usize = 4;
+const TABLES_MAX: usize = 8;
 
 /// The tables of some runs of one experiment file.
 pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
@@ -89,6 +89,9 @@ pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
     let keys: BTreeSet<(u32, usize)> = runs.iter().flat_map(|(_, r)| group_dirs(r)).collect();
     let groups: BTreeSet<u32> = keys.iter().map(|(group, _)| *group).collect();
     let several = groups.len() > 1;
+    // Who syncs waits for that: these tables come first.
+    let mut keys: Vec<(u32, usize)> = keys.into_iter().collect();
+    keys.sort_by_key(|(group, i)| (*group, *i != SYNC, *i));
     let tables = keys.into_iter().flat_map(|(group, i)| {
         let dir = Ddir::ALL.get(i).copied();
         let names = names(runs.iter().map(|(_, r)| *r), group, i);
@@ -195,8 +198,12 @@ fn by_experiment(
     match &parts[..] {
         [_] => vec![table(whole, true)],
         parts => {
+            // Jobs that are not alike have no sum that says anything, unless one was published.
             let mut tables: Vec<Table> = parts.iter().map(|p| table(p, false)).collect();
-            tables.push(table(whole, true));
+            let sum = table(whole, true);
+            if whole.is_family() || sum.rows.iter().any(|row| row.published.is_some()) {
+                tables.push(sum);
+            }
             tables
         }
     }

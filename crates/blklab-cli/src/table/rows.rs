@@ -17,17 +17,15 @@ pub(super) fn show_table(out: &mut impl Write, t: &Table, width: usize) -> std::
     for line in fold(&heading(t), WIDTH) {
         writeln!(out, "{line}")?;
     }
-    let (clat50, clat99) = if sync {
-        ("lat50", "lat99")
-    } else {
-        ("clat50", "clat99")
-    };
+    let clat = if sync { "lat50" } else { "clat50" };
     writeln!(
         out,
-        "{:<width$} {:>9} {:>9}  {clat50:>6} {clat99:>6} {:>6} {:>9} {:>6}",
+        "{:<width$} {:>8} {:>8}  {clat:>6} {:>6} {:>6} {:>6} {:>9} {:>6}",
         "",
         "runt-min",
         "runt-max",
+        "99 %",
+        "99.9 %",
         "max",
         if sync { "" } else { "bandwidth" },
         if sync { "per s" } else { "IOPS" },
@@ -106,11 +104,12 @@ fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io:
     let median = |key| r.spread(key).median;
     writeln!(
         out,
-        " {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
+        " {:>8} {:>8}  {:>6} {:>6} {:>6} {:>6} {:>9} {:>6}",
         runt(median("runt_min")),
         runt(median("runt_max")),
         time(median("clat_p50")),
         time(median("clat_p99")),
+        time(median("clat_p999")),
         time(median("clat_max")),
         if sync {
             String::new()
@@ -131,7 +130,7 @@ fn show_row(out: &mut impl Write, r: &Row, width: usize, sync: bool) -> std::io:
 /// What was published for a row, in the same columns, and where.
 fn show_published(out: &mut impl Write, p: &Published, width: usize) -> std::io::Result<()> {
     let ms = |v: Option<u64>| v.map_or("-".to_owned(), |v| runt(v as f64));
-    let source = fold(&p.source, WIDTH - width - 22);
+    let source = fold(&p.source, WIDTH - width - 20);
     let (min, max) = (ms(p.runt_min_ms), ms(p.runt_max_ms));
     let name = cut("  published", width);
     let mut lines = source.iter();
@@ -139,15 +138,15 @@ fn show_published(out: &mut impl Write, p: &Published, width: usize) -> std::io:
         let text = per_second(mb_s * 1e6);
         writeln!(
             out,
-            "{name:<width$} {min:>9} {max:>9}  {:>20} {text:>9}",
+            "{name:<width$} {min:>8} {max:>8}  {:>27} {text:>9}",
             ""
         )?;
     } else {
         let first = lines.next().map_or("", String::as_str);
-        writeln!(out, "{name:<width$} {min:>9} {max:>9}  {first}")?;
+        writeln!(out, "{name:<width$} {min:>8} {max:>8}  {first}")?;
     }
     for line in lines.filter(|l| !l.is_empty()) {
-        writeln!(out, "{:<width$} {:>9} {:>9}  {line}", "", "", "")?;
+        writeln!(out, "{:<width$} {:>8} {:>8}  {line}", "", "", "")?;
     }
     Ok(())
 }
@@ -155,7 +154,7 @@ fn show_published(out: &mut impl Write, p: &Published, width: usize) -> std::io:
 /// A run time in milliseconds, as fio and what was published have it; in
 /// seconds if it is longer than its column.
 fn runt(ms: f64) -> String {
-    if ms < 9_999_999.5 {
+    if ms < 999_999.5 {
         format!("{ms:.0}ms")
     } else {
         format!("{:.0}s", ms / 1000.0)
@@ -165,17 +164,18 @@ fn runt(ms: f64) -> String {
 /// Lowest and highest of several runs, in the same columns, unless they are
 /// all the same.
 fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<()> {
-    let [runt_min, runt_max, p50, p99, max, bandwidth, iops] = [
+    let [runt_min, runt_max, p50, p99, p999, max, bandwidth, iops] = [
         "runt_min",
         "runt_max",
         "clat_p50",
         "clat_p99",
+        "clat_p999",
         "clat_max",
         "bandwidth",
         "iops",
     ]
     .map(|key| r.spread(key));
-    let spreads = [runt_min, runt_max, p50, p99, max, bandwidth];
+    let spreads = [runt_min, runt_max, p50, p99, p999, max, bandwidth];
     if spreads.iter().all(|s| s.min == s.max) {
         return Ok(());
     }
@@ -183,12 +183,13 @@ fn show_spread(out: &mut impl Write, r: &Row, width: usize) -> std::io::Result<(
         let end = |s: &Spread| if name == "lowest" { s.min } else { s.max };
         writeln!(
             out,
-            "{:<width$} {:>9} {:>9}  {:>6} {:>6} {:>6} {:>9} {:>6}",
+            "{:<width$} {:>8} {:>8}  {:>6} {:>6} {:>6} {:>6} {:>9} {:>6}",
             cut(&format!("  {name}"), width),
             runt(end(&runt_min)),
             runt(end(&runt_max)),
             time(end(&p50)),
             time(end(&p99)),
+            time(end(&p999)),
             time(end(&max)),
             if bandwidth.max > 0.0 {
                 per_second(end(&bandwidth))

@@ -34,6 +34,39 @@ fn json(folder: &Folder, args: &[&str]) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// Repetitions that do not vary say nothing about the noise: no difference is called sure.
+#[test]
+fn runs_that_do_not_vary_make_no_difference_sure() {
+    let folder = Folder::new();
+    let job = "[r]\nrw=read\nbs=64k\nsize=4m\ndirect=1\n";
+    folder.write("m.fio", job);
+    let run = "run m.fio --sched none --device serial,serial,read_ns=2000000 --repeat 3 \
+               --repeat-exact --out matrix";
+    folder.ok(&run.split_whitespace().collect::<Vec<_>>());
+    let text = folder.ok(&["compare", "matrix"]);
+    assert!(
+        !text.contains(" better") && !text.contains(" worse"),
+        "{text}"
+    );
+    assert!(
+        text.contains("note: not judged: the runs do not vary"),
+        "{text}"
+    );
+    let page = folder.ok(&["report", "matrix", "--output-format", "json"]);
+    let page: Value = serde_json::from_str(&page).expect("JSON");
+    let rows = page["verdict"]["rows"].as_array().expect("rows");
+    assert_eq!(
+        (rows.len(), page["members"].as_array().map(Vec::len)),
+        (2, Some(2))
+    );
+    assert_eq!(
+        (&rows[0]["interval"], &rows[0]["repetitions"]),
+        (&Value::Null, &3.into())
+    );
+    let sure = page["verdict"]["sure"].as_str().expect("text");
+    assert!(sure.starts_with("Beside serial it is not judged"), "{sure}");
+}
+
 #[test]
 fn the_labels_of_a_matrix_are_compared() {
     let folder = matrix(6);

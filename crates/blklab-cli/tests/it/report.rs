@@ -34,7 +34,9 @@ fn a_page_says_what_there_is_to_say() {
     folder.ok(&["report", "runs", "-o", "page.html"]);
     let page = folder.read("page.html");
     for expected in [
-        "<title>m: bfq, mq-deadline</title>",
+        "<title>m: mq-deadline, bfq</title>",
+        "p99.9 of writer",
+        "One run each: no interval.",
         "Who waited",
         "What would help",
         "data-chart=\"timeline\"",
@@ -326,9 +328,15 @@ fn charts_are_pictures_of_their_own() {
     ];
     let names = folder.names("pictures");
     assert_eq!(&names[..9], of_bfq);
-    assert_eq!((names.len(), names[18].as_str()), (19, "waiting.svg"));
+    let last: Vec<&str> = names[18..].iter().map(String::as_str).collect();
+    assert_eq!(last, ["verdict.svg", "waiting.svg"]);
     for (name, expected) in [
-        ("waiting.svg", "mq-deadline"),
+        ("waiting.svg", ">Who waited, how long, why</text>"),
+        (
+            "bfq-waiting.svg",
+            ">bfq: who waited, how long, for what</text>",
+        ),
+        ("verdict.svg", ">mq-deadline</text>"),
         ("bfq-timeline.svg", "reader"),
         ("bfq-clat.svg", "reader read"),
         ("bfq-throughput.svg", "MiB/s"),
@@ -341,6 +349,60 @@ fn charts_are_pictures_of_their_own() {
         );
         assert!(text.contains(expected), "{name} has no {expected}");
         assert!(!text.contains("NaN") && !text.contains("inf"), "{name}");
+    }
+}
+
+/// Repetitions are one row with an interval, in the order of the command; what is judged can
+/// be chosen, and what cannot be judged is refused.
+#[test]
+fn a_matrix_is_judged_by_its_repetitions() {
+    let folder = Folder::new();
+    folder.write(
+        "m.fio",
+        "[wal]\nrw=write\nbs=4k\nsize=1m\nfsync=4\n\
+         [reader]\nrw=randread\nbs=16k\nsize=256m\nio_size=2m\nioengine=libaio\n\
+         iodepth=32\ndirect=1\n",
+    );
+    let run = "run m.fio --sched none,mq-deadline,bfq --set queue_depth=1,31 --repeat 3 \
+               --out runs";
+    let printed = folder.ok(&run.split_whitespace().collect::<Vec<_>>());
+    let first = printed
+        .lines()
+        .find(|l| l.contains("is best for"))
+        .expect("a verdict");
+    assert!(first.contains("sync p99.9 of wal"), "{printed}");
+    let report = json(&folder, &["runs"]);
+    let rows = report["verdict"]["rows"].as_array().expect("rows");
+    let labels: Vec<&str> = rows.iter().filter_map(|r| r["label"].as_str()).collect();
+    let expected = [
+        "none queue_depth=1",
+        "none queue_depth=31",
+        "mq-deadline queue_depth=1",
+        "mq-deadline queue_depth=31",
+        "bfq queue_depth=1",
+        "bfq queue_depth=31",
+    ];
+    assert_eq!(labels, expected);
+    assert_eq!(report["members"].as_array().map(Vec::len), Some(6));
+    for label in expected {
+        assert!(printed.contains(label), "{label} is cut: {printed}");
+    }
+    // The page says what the table of the run said.
+    let answer = report["verdict"]["answer"].as_str().expect("text");
+    let joined = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains(answer), "{answer}\n{printed}");
+    let report = json(&folder, &["runs", "--for", "bandwidth of reader"]);
+    assert_eq!(report["verdict"]["figure"], "bandwidth of reader");
+    for (args, expected) in [
+        (&["runs", "--for", "p99 of wall"][..], "did you mean 'wal'"),
+        (
+            &["runs/bfq-queue_depth=31-run1", "--for", "p99 of wal"][..],
+            "two or more",
+        ),
+    ] {
+        let done = folder.run(&[&["report"], args, &["-o", "no.html"]].concat());
+        assert!(done.stderr.contains(expected), "{}", done.stderr);
+        assert_eq!(done.code, Some(2));
     }
 }
 

@@ -29,7 +29,8 @@ fn a_run_says_what_its_readers_want_to_know() {
         "group 0, write, job mixed: ",
         "group 1, write, 2 jobs (writers): 4.00MiB in 1024 I/Os",
         "group 1, sync, 2 jobs (writers): 14 calls of fsync",
-        "runt-min  runt-max  clat50 clat99    max bandwidth   IOPS",
+        "runt-min runt-max  clat50   99 % 99.9 %    max bandwidth   IOPS",
+        "sync p99.9 of writers is ",
         "requests    merged     Q2D    D2C  %util in flight",
     ] {
         assert!(text.contains(part), "{text}\nlacks {part}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run counted beside its events: dirty pages, requests and tags in use.
 
-use super::plot;
+use super::{plot, titled};
 use crate::model::{Device, Member};
 use blklab::counters::CounterSeries;
 
@@ -18,11 +18,6 @@ fn series<'a>(m: &'a Member, device: Option<&str>, name: &str) -> Option<&'a Cou
 fn place(m: &Member, c: &CounterSeries) -> (f64, u64) {
     let from_ns = c.start_ns as f64 - m.start_ns as f64;
     (from_ns, c.profile.interval_ns)
-}
-
-fn titled(m: &Member, what: &str) -> String {
-    let title = format!("{}: {what}", m.label);
-    title.trim_start_matches(": ").to_owned()
 }
 
 /// The highest of each interval.

@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 const LINES_MAX: usize = 12;
 
 /// A table that is being written.
-struct Table {
+pub(super) struct Table {
     html: String,
 }
 
 impl Table {
-    fn new(caption: &str, heads: &[&str]) -> Table {
+    pub(super) fn new(caption: &str, heads: &[&str]) -> Table {
         let mut html =
             format!("<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr>");
         for head in heads {
@@ -26,15 +26,15 @@ impl Table {
         Table { html }
     }
 
-    fn begin(&mut self, name: &str) {
+    pub(super) fn begin(&mut self, name: &str) {
         let _ = write!(self.html, "<tr><th scope=\"row\">{}</th>", escaped(name));
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.html.push_str("</tr>");
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         let _ = write!(self.html, "<td>{}</td>", escaped(text));
     }
 
@@ -47,12 +47,12 @@ impl Table {
         );
     }
 
-    fn none(&mut self) {
+    pub(super) fn none(&mut self) {
         self.html.push_str("<td class=\"n\">–</td>");
     }
 
     /// A number as it is shown, and the value itself.
-    fn number(&mut self, value: impl std::fmt::Display, text: &str) {
+    pub(super) fn number(&mut self, value: impl std::fmt::Display, text: &str) {
         let _ = write!(self.html, "<td class=\"n\" data-v=\"{value}\">{text}</td>");
     }
 
@@ -63,11 +63,11 @@ impl Table {
         }
     }
 
-    fn count(&mut self, n: u64) {
+    pub(super) fn count(&mut self, n: u64) {
         self.number(n, &grouped(n));
     }
 
-    fn finish(mut self, out: &mut String) {
+    pub(super) fn finish(mut self, out: &mut String) {
         self.html.push_str("</tbody></table></div>");
         out.push_str(&self.html);
     }
@@ -127,11 +127,18 @@ pub(super) fn comparison(out: &mut String, report: &Report) {
             keys.push(key);
         }
     }
-    let folded = keys.len() > LINES_MAX;
+    // Behind a verdict they are for who wants to know more.
+    let folded = keys.len() > LINES_MAX || report.verdict.is_some() && !keys.is_empty();
+    let first = if report.members.iter().any(|m| m.repetitions > 1) {
+        ", of the first run of each"
+    } else {
+        ""
+    };
     if folded {
+        let tables = if keys.len() == 1 { "table" } else { "tables" };
         let _ = write!(
             out,
-            "<details><summary>Tables of {} names of jobs</summary>",
+            "<details><summary>All figures of the jobs{first} ({} {tables})</summary>",
             keys.len()
         );
     }

@@ -44,13 +44,40 @@ export function compare(report: Report, place: HTMLElement): void {
     }
   });
   const weight = (named: Named[]) => named.reduce((sum, n) => sum + n.curve.count, 0);
-  const order = [...charts].sort((a, b) => b[1].length - a[1].length || weight(b[1]) - weight(a[1]));
+  // What the matrix is judged by comes first.
+  const [what, job] = (report.verdict?.figure ?? "").split(" of ");
+  const isJudged = (title: string) => title.startsWith(`${job}: `) && title.includes(`: ${what.split(" ")[0]},`);
+  const rank = ([title]: [string, Named[]]) => (isJudged(title) ? 0 : 1);
+  const order = [...charts].sort((a, b) => rank(a) - rank(b) || b[1].length - a[1].length || weight(b[1]) - weight(a[1]));
   for (const [title, named] of order.slice(0, CHARTS_MAX)) {
-    draw(named, title, place);
+    if (named.length > TOGETHER_MAX) {
+      multiples(named, title, place);
+    } else {
+      draw(named, title, place);
+    }
   }
 }
 
-function draw(named: Named[], title: string, place: HTMLElement): void {
+/** Curves that can be told apart in one chart. */
+const TOGETHER_MAX = 7;
+
+/** A small chart for each of many: its curve dark, those of all others grey behind it. */
+function multiples(named: Named[], title: string, place: HTMLElement): void {
+  const heading = document.createElement("h4");
+  heading.textContent = `${title}: each in turn, beside all others in grey`;
+  const grid = document.createElement("div");
+  grid.className = "multiples";
+  place.append(heading, grid);
+  const grey = theme().groups.length - 1;
+  named.forEach((one, i) => {
+    const own = document.createElement("div");
+    grid.append(own);
+    const others = named.filter((_, k) => k !== i).map((n) => ({ ...n, colour: grey }));
+    draw([...others, { ...one, colour: 0 }], one.name, own, true);
+  });
+}
+
+function draw(named: Named[], title: string, place: HTMLElement, isSmall = false): void {
   if (named.length === 0) {
     return;
   }
@@ -63,34 +90,34 @@ function draw(named: Named[], title: string, place: HTMLElement): void {
   const grid = { stroke: t.faint, width: 1 };
   const axis = { stroke: t.ink, font: FONT, grid, ticks: grid };
   const colour = (n: Named) => t.groups[Math.min(n.colour, t.groups.length - 1)];
-  const size = () => ({ width: Math.max(280, place.clientWidth), height: 330 });
+  const size = () => ({ width: Math.max(isSmall ? 240 : 280, place.clientWidth), height: isSmall ? 190 : 330 });
   const own = document.createElement("div");
   place.append(own);
   const u = new uPlot(
     {
       ...size(),
       title,
-      padding: [8, 70, 0, 0],
+      padding: isSmall ? [8, 8, 0, 0] : [8, 70, 0, 0],
       scales: { x: { time: false, distr: 3 }, y: { distr: 3, range: [least / 1.5, 1] } },
       axes: [
         { ...axis, size: 34, splits: powers, values: (_, all) => all.map(time) },
         { ...axis, size: 86, splits: powers, values: (_, all) => all.map(share) },
       ],
       cursor: { drag: { x: true, y: false } },
-      legend: { live: true },
+      legend: { show: !isSmall, live: true },
       series: [
         { label: "longer than", value: (_, v) => (v === null ? "–" : time(v)) },
         ...named.map((n, i) => ({
           label: n.name,
           stroke: colour(n),
-          width: 2,
-          dash: DASHES[i % DASHES.length],
+          width: isSmall && i < named.length - 1 ? 1 : 2,
+          dash: isSmall ? [] : DASHES[i % DASHES.length],
           spanGaps: true,
           points: { show: false },
           value: (_: uPlot, v: number | null) => (v === null ? "–" : share(v)),
         })),
       ],
-      hooks: { draw: [(u) => marks(u, named, least)] },
+      hooks: { draw: [(u) => marks(u, isSmall ? named.slice(-1) : named, least, !isSmall)] },
     },
     [xs, ...columns] as uPlot.AlignedData,
     own,
@@ -123,7 +150,7 @@ function slower(curve: Curve, xs: number[]): (number | null)[] {
 }
 
 /** Percentiles on the curves, and their names at their ends. */
-function marks(u: uPlot, named: Named[], least: number): void {
+function marks(u: uPlot, named: Named[], least: number, isNamed: boolean): void {
   const t = theme();
   const g = u.ctx;
   const ratio = devicePixelRatio || 1;
@@ -142,6 +169,9 @@ function marks(u: uPlot, named: Named[], least: number): void {
       g.beginPath();
       g.arc(x, y, 3.5 * ratio, 0, 7);
       g.fill();
+    }
+    if (!isNamed) {
+      continue;
     }
     const x = u.valToPos(Math.max(c.max_ns, 1), "x", true) + 8 * ratio;
     let y = u.valToPos(1 / c.count, "y", true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Puts the pictures into their places, each when its member is chosen and it comes near.
+// Puts the pictures into their places: those of a member when it is chosen, and of all of
+// them before the page is printed.
 
 import { Band } from "./band";
 import { compare, curves } from "./curves";
@@ -60,9 +61,16 @@ function start(report: Report): void {
   const all = articles.map((article, i) => new Shown(report, report.members[i], article));
   const links = [...document.querySelectorAll<HTMLElement>("[data-choose]")];
 
+  const names = ["timeline", "band", "scheduler", "latency", "load", "curves"];
+  const drawAll = (shown: Shown) => names.forEach((name) => shown.draw(name));
+  const compared = document.querySelector<HTMLElement>('[data-chart="compare"]');
+  const drawCompared = () => compared !== null && compared.childElementCount === 0 && compare(report, compared);
+
+  drawCompared();
   const choose = (chosen: number) => {
     articles.forEach((article, i) => article.classList.toggle("away", i !== chosen));
     links.forEach((link, i) => (i === chosen ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
+    drawAll(all[chosen]);
   };
   links.forEach((link, i) =>
     link.addEventListener("click", (e) => {
@@ -71,23 +79,6 @@ function start(report: Report): void {
       history.replaceState(null, "", `#m${i}`);
     }),
   );
-
-  const observer = new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries.filter((e) => e.isIntersecting)) {
-        observer.unobserve(entry.target);
-        const place = entry.target as HTMLElement;
-        const name = place.dataset.chart!;
-        if (name === "compare") {
-          compare(report, place);
-        } else {
-          all[Number(place.dataset.member)].draw(name);
-        }
-      }
-    },
-    { rootMargin: "600px" },
-  );
-  document.querySelectorAll("[data-chart]").forEach((place) => observer.observe(place));
 
   document.querySelectorAll<HTMLElement>("[data-show]").forEach((button) =>
     button.addEventListener("click", () => {
@@ -100,23 +91,31 @@ function start(report: Report): void {
   if (articles.length > 1) {
     const named = /^#m(\d+)/.exec(location.hash);
     choose(Math.min(named === null ? 0 : Number(named[1]), articles.length - 1));
+  } else {
+    all.forEach(drawAll);
   }
-  const redraw = () => {
-    for (const place of document.querySelectorAll<HTMLElement>("[data-chart]")) {
-      if (place.childElementCount > 0) {
-        place.replaceChildren();
-        observer.observe(place);
-      }
-    }
-  };
-  onThemeChange(redraw);
-  addEventListener("beforeprint", () => all.filter((s) => !s.article.classList.contains("away")).forEach((s) => ["timeline", "band", "scheduler", "latency", "load", "curves"].forEach((name) => s.draw(name))));
+  const seen = () => all.filter((s) => !s.article.classList.contains("away"));
+  onThemeChange(() => {
+    document.querySelectorAll("[data-chart]").forEach((place) => place.replaceChildren());
+    drawCompared();
+    seen().forEach(drawAll);
+  });
+  // On paper nobody can choose: all are there.
+  let away: HTMLElement[] = [];
+  addEventListener("beforeprint", () => {
+    away = articles.filter((article) => article.classList.contains("away"));
+    away.forEach((article) => article.classList.remove("away"));
+    all.forEach(drawAll);
+  });
+  addEventListener("afterprint", () => away.forEach((article) => article.classList.add("away")));
   document.documentElement.dataset.ready = "true";
 }
 
-read().then(start, (e: unknown) => {
+try {
+  start(read());
+} catch (e) {
   for (const place of document.querySelectorAll("[data-chart]")) {
-    place.textContent = `The pictures need a browser of 2023 or later (${String(e)}).`;
+    place.textContent = `The pictures cannot be drawn (${String(e)}).`;
   }
   document.documentElement.dataset.ready = "failed";
-});
+}

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The data of a page, as blklab-report's `model.rs` has them. Times are in ns.
 
+import { unzlibSync } from "fflate";
+
 export interface Report {
   format: number;
   title: string;
   phases: [string, string][];
   reasons: string[];
+  verdict?: { figure: string };
   members: Member[];
 }
 
@@ -114,12 +117,12 @@ export interface Columns {
   behind_nr: number[];
 }
 
-/** Reads the data that the page carries: JSON, deflated, in base64. */
-export async function read(): Promise<Report> {
+/** Reads the data that the page carries: JSON, deflated, in base64. At once, so that who prints
+ * the page or takes its picture when it has loaded sees all of it. */
+export function read(): Report {
   const text = document.getElementById("data")?.textContent ?? "";
   const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const report: Report = await new Response(stream).json();
+  const report: Report = JSON.parse(new TextDecoder().decode(unzlibSync(packed)));
   for (const member of report.members) {
     sumUp(member.requests.start);
     sumUp(member.scheduler?.change_after ?? []);

@@ -27,14 +27,18 @@ impl PartialEq for Column {
 }
 
 impl Column {
+    /// That of a metric.
+    pub(crate) fn new(metric: &'static Metric) -> Column {
+        Column {
+            name: metric.column(),
+            metric,
+        }
+    }
+
     /// Those that there are, of jobs and the disk or of bios.
     fn all(bios: bool) -> Vec<Column> {
         let tables = if bios { [ENDED, &[]] } else { [JOBS, DISK] };
-        let column = |metric: &'static Metric| Column {
-            name: metric.column(),
-            metric,
-        };
-        tables.into_iter().flatten().map(column).collect()
+        tables.into_iter().flatten().map(Column::new).collect()
     }
 
     /// The one of a name.
@@ -51,7 +55,7 @@ impl Column {
     }
 
     /// The number over some runs; none if any lacks it.
-    pub(super) fn over(&self, runs: &[&RowFigures]) -> Option<Figure> {
+    pub(crate) fn over(&self, runs: &[&RowFigures]) -> Option<Figure> {
         if runs.is_empty() {
             return None;
         }
@@ -114,18 +118,18 @@ impl fmt::Display for WhatOf {
 }
 
 /// The numbers of somebody in one run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct RowFigures {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RowFigures {
     /// By column.
-    pub(super) values: BTreeMap<String, f64>,
+    pub(crate) values: BTreeMap<String, f64>,
     /// Latencies in ns.
-    pub(super) latencies: LatencyHist,
+    pub(crate) latencies: LatencyHist,
     /// Whether it is a batch: the maximum is that of all together.
-    pub(super) is_batch: bool,
+    pub(crate) is_batch: bool,
 }
 
 /// The numbers of one run, or of one batch of a recording.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Source {
     pub(super) rows: Vec<(WhatOf, RowFigures)>,
 }
@@ -181,7 +185,8 @@ impl Source {
     }
 }
 
-fn of_json(row: &Value) -> RowFigures {
+/// From a row of the object `metrics`.
+pub(crate) fn of_json(row: &Value) -> RowFigures {
     let mut figures = RowFigures::default();
     for (column, value) in row.as_object().into_iter().flatten() {
         if let (Some(value), true) = (value.as_f64(), metric::find(column).is_some()) {

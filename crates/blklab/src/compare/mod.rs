@@ -9,7 +9,7 @@
 
 mod differences;
 mod events;
-mod figures;
+pub(crate) mod figures;
 mod read;
 mod settings;
 #[cfg(test)]
@@ -67,8 +67,11 @@ pub struct Comparison {
     pub before: String,
     /// Name of the other.
     pub after: String,
-    /// Runs of each, or batches of a recording.
+    /// Runs of each, or batches of a recording; without copies.
     pub runs: [usize; 2],
+    /// Runs that were left out since they are copies of another of their side: the same events, or the same
+    /// figures of everybody.
+    pub copies: [usize; 2],
     /// What these are.
     pub basis: Basis,
     /// Whether runs of the same seed were compared in pairs.
@@ -127,16 +130,26 @@ pub struct MetricChange {
 pub fn compare(before: &Side, after: &Side, options: &Options) -> Result<Comparison, Error> {
     let sides = [before, after];
     let identical = before.is_identical(after);
-    let samples = sides.map(Side::samples);
+    // A copy says nothing about the noise.
+    let kept = sides.map(Side::distinct);
+    let copies = [0, 1].map(|i| sides[i].samples().len() - kept[i].len());
+    let samples = [0, 1].map(|i| -> Vec<Source> {
+        let places = kept[i].iter();
+        places
+            .map(|&place| sides[i].samples()[place].clone())
+            .collect()
+    });
+    let samples = [0, 1].map(|i| samples[i].as_slice());
     let basis = match sides.map(|s| s.basis) {
         [Basis::Batches, _] | [_, Basis::Batches] => Basis::Batches,
         _ => Basis::Runs,
     };
-    let paired = basis == Basis::Runs && before.pairs_with(after);
+    let paired = basis == Basis::Runs && before.pairs_with(after) && kept[0] == kept[1];
     let mut comparison = Comparison {
         before: before.name.clone(),
         after: after.name.clone(),
         runs: samples.map(<[_]>::len),
+        copies,
         basis,
         paired,
         identical,

@@ -6,7 +6,7 @@ use super::figures::Source;
 use super::settings::{Settings, settings};
 use super::windows::{WarmUp, Windows};
 use crate::parallel;
-use crate::run_directory::{RunDir, is_run, is_trace, runs_in};
+use crate::run_directory::{RunDir, is_run, is_trace, labels_in};
 use crate::why::{context_of, why_and};
 use blklab_analysis::findings::{Context, Report, Weight};
 use blklab_analysis::lifecycle::Lifecycles;
@@ -132,7 +132,7 @@ impl Recordings {
                     recordings: vec![Recording::run(path.clone(), catalogue)?],
                 });
             } else {
-                planned.extend(labels_in(path, prefix.as_deref(), catalogue)?);
+                planned.extend(sides_in(path, prefix.as_deref(), catalogue)?);
             }
         }
         Ok(Recordings {
@@ -175,27 +175,13 @@ fn name_of(path: &Path) -> String {
 }
 
 /// What a folder holds, by label.
-fn labels_in(
+fn sides_in(
     folder: &Path,
     prefix: Option<&str>,
     catalogue: &Catalogue,
 ) -> Result<Vec<Planned>, Error> {
-    let found = runs_in(folder)?.into_iter().map(|path| {
-        let dir = RunDir::open(&path, catalogue)?;
-        Ok((dir, path))
-    });
-    let mut found = found.collect::<Result<Vec<_>, Error>>()?;
-    found.sort_by_key(|(dir, _)| dir.record.place);
-    let mut labels: Vec<(String, Vec<(RunDir, PathBuf)>)> = Vec::new();
-    for run in found {
-        let label = run.0.record.label.clone();
-        match labels.iter_mut().find(|(l, _)| *l == label) {
-            Some((_, runs)) => runs.push(run),
-            None => labels.push((label, vec![run])),
-        }
-    }
-    let planned = labels.into_iter().map(|(label, mut runs)| {
-        runs.sort_by_key(|(dir, _)| dir.record.repetition);
+    let labels = labels_in(folder, catalogue)?;
+    let planned = labels.into_iter().map(|(label, runs)| {
         let name = match (prefix, label.as_str()) {
             (Some(prefix), "") => prefix.to_owned(),
             (Some(prefix), label) => format!("{prefix} {label}"),
@@ -329,6 +315,19 @@ fn read(input: &mut TraceFile, context: Context) -> Result<Read, Error> {
 impl Side {
     pub(super) fn samples(&self) -> &[Source] {
         &self.samples
+    }
+
+    /// Places of the samples that are not of a copy of a run before: of one with the same
+    /// events, or in which everybody measured the same.
+    pub(super) fn distinct(&self) -> Vec<usize> {
+        if self.samples.len() != self.runs.len() {
+            return (0..self.samples.len()).collect();
+        }
+        let is_copy = |i: usize, j: usize| {
+            self.runs[i].digest == self.runs[j].digest || self.samples[i] == self.samples[j]
+        };
+        let is_first = |i: &usize| (0..*i).all(|j| !is_copy(*i, j));
+        (0..self.runs.len()).filter(is_first).collect()
     }
 
     /// Whether all runs of both have the same events.

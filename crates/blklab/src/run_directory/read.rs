@@ -66,6 +66,34 @@ pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(runs)
 }
 
+/// The runs of a label, with their folders, in the order of their repetitions.
+pub type OfLabel = (String, Vec<(RunDir, PathBuf)>);
+
+/// The run directories in a folder by label, in the order of the matrix that they are from.
+///
+/// # Errors
+/// If there is none, or one cannot be read.
+pub fn labels_in(folder: &Path, catalogue: &Catalogue) -> Result<Vec<OfLabel>, Error> {
+    let found = runs_in(folder)?.into_iter().map(|path| {
+        let dir = RunDir::open(&path, catalogue)?;
+        Ok((dir, path))
+    });
+    let mut found = found.collect::<Result<Vec<_>, Error>>()?;
+    found.sort_by_key(|(dir, _)| dir.record.place);
+    let mut labels: Vec<OfLabel> = Vec::new();
+    for run in found {
+        let label = run.0.record.label.clone();
+        match labels.iter_mut().find(|(l, _)| *l == label) {
+            Some((_, runs)) => runs.push(run),
+            None => labels.push((label, vec![run])),
+        }
+    }
+    for (_, runs) in &mut labels {
+        runs.sort_by_key(|(dir, _)| dir.record.repetition);
+    }
+    Ok(labels)
+}
+
 impl RunDir {
     /// Reads a run directory. Its experiment chooses from the catalogue.
     ///

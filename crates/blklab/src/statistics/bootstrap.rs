@@ -44,10 +44,30 @@ pub(crate) fn interval(
         }
         ratios.push(after.over(&of_after) / low);
     }
-    ratios.sort_by(f64::total_cmp);
-    let tail = tail_of_percentiles(fewest, confidence);
-    let cut = ((DRAWS as f64 * tail) as usize).min((DRAWS - 1) / 2);
-    Some([ratios[cut], ratios[DRAWS - 1 - cut]])
+    Some(middle(&mut ratios, fewest, confidence))
+}
+
+/// The interval of a figure by itself, in the same way. None of fewer than two runs.
+pub(crate) fn own_interval(figure: &Figure, confidence: f64) -> Option<[f64; 2]> {
+    if figure.runs() < 2 {
+        return None;
+    }
+    let mut random = Stream::named(0, "bootstrap");
+    let mut values: Vec<f64> = (0..DRAWS)
+        .map(|_| {
+            let picks = (0..figure.runs()).map(|_| random.below(figure.runs() as u64) as usize);
+            figure.over(&picks.collect::<Vec<usize>>())
+        })
+        .collect();
+    Some(middle(&mut values, figure.runs(), confidence))
+}
+
+/// What the middle of some draws spans.
+fn middle(values: &mut [f64], runs: usize, confidence: f64) -> [f64; 2] {
+    values.sort_by(f64::total_cmp);
+    let tail = tail_of_percentiles(runs, confidence);
+    let cut = ((values.len() as f64 * tail) as usize).min((values.len() - 1) / 2);
+    [values[cut], values[values.len() - 1 - cut]]
 }
 
 #[cfg(test)]
@@ -74,6 +94,14 @@ mod tests {
             .count();
         let share = inside as f64 / f64::from(trials);
         assert!((0.92..=0.99).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_figure_has_an_interval_of_its_own() {
+        let figure = Figure::mean(vec![9.0, 10.0, 11.0, 10.5, 9.5]);
+        let [low, high] = own_interval(&figure, 0.95).expect("five runs");
+        assert!((8.5..9.6).contains(&low) && (10.4..11.5).contains(&high));
+        assert_eq!(own_interval(&Figure::mean(vec![1.0]), 0.95), None);
     }
 
     #[test]

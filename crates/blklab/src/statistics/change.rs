@@ -46,6 +46,8 @@ pub enum Verdict {
     Same,
     /// One run of a side says nothing about the noise.
     OneRun,
+    /// Apart by the same in all runs: runs that do not vary say nothing about the noise.
+    NoSpread,
 }
 
 impl Verdict {
@@ -59,6 +61,7 @@ impl Verdict {
             Verdict::NoDifference => "no difference shown",
             Verdict::Same => "the same",
             Verdict::OneRun => "one value",
+            Verdict::NoSpread => "not judged",
         }
     }
 }
@@ -84,6 +87,14 @@ impl Change {
         }
     }
 
+    /// Whether all runs are as far apart: then there is nothing to judge by.
+    fn has_no_spread(&self) -> bool {
+        match self.interval {
+            Some([low, high]) => high - low <= f64::EPSILON * high.abs(),
+            None => self.probability == Some(0.0),
+        }
+    }
+
     /// What it comes to: a change if it is improbable without one, and its interval is
     /// on one side of none.
     pub fn verdict(&self, aim: Aim) -> Verdict {
@@ -99,6 +110,7 @@ impl Change {
             .is_none_or(|[low, high]| low > 1.0 || high < 1.0);
         match self.after.total_cmp(&self.before) {
             std::cmp::Ordering::Equal if adjusted >= 1.0 => Verdict::Same,
+            _ if self.has_no_spread() => Verdict::NoSpread,
             _ if adjusted >= 1.0 - CONFIDENCE || !is_beside_one => Verdict::NoDifference,
             std::cmp::Ordering::Equal => Verdict::NoDifference,
             std::cmp::Ordering::Greater => match aim {
@@ -162,7 +174,7 @@ mod tests {
         let same = change(&[3.0, 4.0], &[3.0, 4.0]);
         assert_eq!(same.verdict(Aim::Lower), Verdict::Same);
         let fixed = change(&[3.0, 3.0], &[2.0, 2.0]);
-        assert_eq!(fixed.verdict(Aim::Lower), Verdict::Better);
+        assert_eq!(fixed.verdict(Aim::Lower), Verdict::NoSpread);
         let from_nothing = change(&[0.0, 0.0, 0.0], &[5.0, 5.1, 5.2]);
         assert_eq!(from_nothing.ratio, None);
         assert_eq!(from_nothing.verdict(Aim::Lower), Verdict::Worse);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One number over the runs of a side.
 
+use super::bootstrap::own_interval;
+use super::change::CONFIDENCE;
 use blklab_fiostat::LatencyHist;
 
 /// One number over the runs of a side: its value in each run, and how these make one.
@@ -55,6 +57,16 @@ impl Figure {
     pub fn value(&self) -> f64 {
         let all: Vec<usize> = (0..self.runs()).collect();
         self.over(&all)
+    }
+
+    /// The 95 % interval of the value; none of fewer than two runs.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        own_interval(self, CONFIDENCE)
+    }
+
+    /// Whether all runs have the same value.
+    pub fn is_constant(&self) -> bool {
+        self.each.windows(2).all(|pair| pair[0] == pair[1])
     }
 
     /// Over some of the runs, each as often as it is named.

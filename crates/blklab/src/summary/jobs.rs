@@ -83,13 +83,18 @@ impl Part {
         first.as_deref().filter(|_| same)
     }
 
+    /// Whether its names are one with different numbers.
+    pub(crate) fn is_family(&self) -> bool {
+        self.keys.iter().all(|key| key.is_kin(&self.keys[0]))
+    }
+
     /// One name, `reader1…reader4`, or a list.
     fn names(&self) -> String {
         let first = &self.keys[0];
         let last = &self.keys[self.keys.len() - 1];
         let list: Vec<&str> = self.keys.iter().map(|k| k.name.as_str()).collect();
         let list = list.join(", ");
-        let is_family = self.keys.iter().all(|k| k.is_kin(first));
+        let is_family = self.is_family();
         match self.keys.len() {
             1 => list,
             3.. if is_family => format!("{}…{}", first.name, last.name),

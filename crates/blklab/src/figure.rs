@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures that people ask about, in their words: `sync p99.9 of wal`, `bandwidth of backup`.
 
-use blklab::job_rows::JobRow;
-use blklab::metric::{self, Aim, Metric, Unit};
+use crate::job_rows::JobRow;
+use crate::metric::{self, Aim, Metric, Unit};
 use blklab_types::{Error, no_such, shown};
 use std::fmt;
 
 /// Which of a job's calls a figure is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Calls {
+pub enum Calls {
     /// Not said: those of fsync and its kin where a job makes any and the figure is a
     /// latency; else the direction with the most.
     Main,
@@ -43,13 +43,48 @@ const METRICS: [(&str, &str); 12] = [
     ("runtime", "runt_max"),
 ];
 
+/// Somebody's calls in one direction in a run.
+pub trait Calling {
+    /// The job or process whose they are; none of several unlike ones together.
+    fn job(&self) -> Option<&str>;
+    /// Whether they are the calls of the job or process of this name.
+    fn is_of(&self, job: &str) -> bool {
+        self.job() == Some(job)
+    }
+    /// As in [`JobRow::direction`].
+    fn direction(&self) -> &str;
+    /// A number of them; none if they have none.
+    fn value(&self, metric: &Metric) -> Option<f64>;
+    /// How many they are.
+    fn ios(&self) -> u64 {
+        let ios = metric::named("ios").and_then(|m| self.value(m));
+        ios.unwrap_or(0.0) as u64
+    }
+}
+
+impl Calling for JobRow {
+    fn job(&self) -> Option<&str> {
+        self.job.as_deref().filter(|_| self.level != "group")
+    }
+
+    fn direction(&self) -> &str {
+        self.direction
+    }
+
+    fn value(&self, metric: &Metric) -> Option<f64> {
+        metric.of_jobs(&self.numbers)
+    }
+}
+
 /// A number that each run has of a job.
 #[derive(Clone, Debug)]
-pub(crate) struct Figure {
-    pub(crate) metric: &'static Metric,
-    pub(crate) calls: Calls,
+pub struct Figure {
+    /// What it is.
+    pub metric: &'static Metric,
+    /// Of which calls.
+    pub calls: Calls,
     /// The job or process; none is chosen yet.
-    pub(crate) job: Option<String>,
+    pub job: Option<String>,
 }
 
 impl Figure {
@@ -57,7 +92,7 @@ impl Figure {
     ///
     /// # Errors
     /// One line: what is wrong, what would be right.
-    pub(crate) fn parse(text: &str) -> Result<Figure, Error> {
+    pub fn parse(text: &str) -> Result<Figure, Error> {
         let (head, job) = match text.split_once(" of ") {
             Some((head, job)) => (head, Some(job.trim().to_owned())),
             None => (text, None),
@@ -93,7 +128,7 @@ impl Figure {
     }
 
     /// A figure of a job.
-    pub(crate) fn of_job(key: &str, calls: Calls, job: &str) -> Figure {
+    pub fn of_job(key: &str, calls: Calls, job: &str) -> Figure {
         Figure {
             metric: metric::named(key).expect("a metric of the table"),
             calls,
@@ -102,33 +137,69 @@ impl Figure {
     }
 
     /// Whether it is a time that calls take.
-    pub(crate) fn is_latency(&self) -> bool {
+    pub fn is_latency(&self) -> bool {
         self.metric.unit == Unit::Ns
     }
 
     /// Its value in a run; none if the job has no such calls there.
-    pub(crate) fn value(&self, rows: &[JobRow]) -> Option<f64> {
+    pub fn value<R: Calling>(&self, rows: &[R]) -> Option<f64> {
+        self.row(rows)?.value(self.metric)
+    }
+
+    /// The row of a run that it is about; none if the job has no such calls there.
+    pub fn row<'a, R: Calling>(&self, rows: &'a [R]) -> Option<&'a R> {
         let job = self.job.as_deref()?;
-        let mut own = rows
-            .iter()
-            .filter(|row| row.level != "group" && row.job.as_deref() == Some(job));
-        let row = match self.calls {
-            Calls::Only(direction) => own.find(|row| row.direction == direction)?,
+        let mut own = rows.iter().filter(|row| row.is_of(job));
+        match self.calls {
+            Calls::Only(direction) => own.find(|row| row.direction() == direction),
             Calls::Main => {
-                let (syncs, moves): (Vec<&JobRow>, Vec<&JobRow>) =
-                    own.partition(|row| row.direction == "sync");
-                let busiest = moves.into_iter().max_by_key(|row| ios(row));
+                let (syncs, moves): (Vec<&R>, Vec<&R>) =
+                    own.partition(|row| row.direction() == "sync");
+                let busiest = moves.into_iter().max_by_key(|row| row.ios());
                 match syncs.first() {
-                    Some(sync) if self.is_latency() => sync,
-                    sync => busiest.or(sync.copied())?,
+                    Some(sync) if self.is_latency() => Some(sync),
+                    sync => busiest.or(sync.copied()),
                 }
             }
+        }
+    }
+
+    /// The same figure of the job that is worst off in a run.
+    pub fn of_worst<R: Calling>(&self, calls: Calls, rows: &[R]) -> Option<Figure> {
+        let with_job = |row: &R| {
+            let figure = Figure {
+                job: Some(row.job()?.to_owned()),
+                calls,
+                ..self.clone()
+            };
+            Some((figure.value(rows)?, figure))
         };
-        self.metric.of_jobs(&row.numbers)
+        let all = rows.iter().filter_map(with_job);
+        let found = all.max_by(|a, b| self.worse(a.0, b.0));
+        found.map(|(_, figure)| figure)
+    }
+
+    /// What a run is judged by where nobody says by what: the 99.9th percentile of the job
+    /// that is worst off, of its syncs where jobs sync, else of its reads, else of its writes.
+    pub fn usual<R: Calling>(rows: &[R]) -> Option<Figure> {
+        let figure = Figure::of_job("clat_p999", Calls::Main, "");
+        let kinds = ["sync", "read", "write", "trim", "all"];
+        let mut found = kinds
+            .iter()
+            .map(|kind| figure.of_worst(Calls::Only(kind), rows));
+        found.find_map(|figure| figure)
+    }
+
+    /// Which of two values is worse: the greater one in this order.
+    pub fn worse(&self, a: f64, b: f64) -> std::cmp::Ordering {
+        match self.metric.aim {
+            Aim::Higher => b.total_cmp(&a),
+            Aim::Lower | Aim::None => a.total_cmp(&b),
+        }
     }
 
     /// How many times better a value is than another: above 1 it is better.
-    pub(crate) fn gain(&self, before: f64, after: f64) -> f64 {
+    pub fn gain(&self, before: f64, after: f64) -> f64 {
         let ratio = match self.metric.aim {
             Aim::Higher => after / before,
             Aim::Lower | Aim::None => before / after,
@@ -137,10 +208,10 @@ impl Figure {
     }
 
     /// A value of it for people.
-    pub(crate) fn text(&self, value: f64) -> String {
+    pub fn text(&self, value: f64) -> String {
         match self.metric.unit {
-            Unit::Ns => blklab::findings::time_text(value.max(0.0) as u64),
-            Unit::Ms => blklab::findings::time_text((value.max(0.0) * 1e6) as u64),
+            Unit::Ns => crate::findings::time_text(value.max(0.0) as u64),
+            Unit::Ms => crate::findings::time_text((value.max(0.0) * 1e6) as u64),
             Unit::BytesPerS => three_figures(value, &["B/s", "kB/s", "MB/s", "GB/s"]),
             Unit::PerS => three_figures(value, &["/s", "k/s", "M/s"]),
             _ => format!("{value:.3}"),
@@ -161,18 +232,6 @@ fn three_figures(mut value: f64, units: &[&str]) -> String {
         _ => 2,
     };
     format!("{value:.digits$} {}", units[unit])
-}
-
-/// Calls that a row counts.
-pub(crate) fn ios(row: &JobRow) -> u64 {
-    let ios = metric::named("ios").and_then(|m| m.of_jobs(&row.numbers));
-    ios.unwrap_or(0.0) as u64
-}
-
-/// Bytes that a row moved.
-pub(crate) fn bytes(row: &JobRow) -> f64 {
-    let bytes = metric::named("bytes").and_then(|m| m.of_jobs(&row.numbers));
-    bytes.unwrap_or(0.0)
 }
 
 fn calls_of(word: &str) -> Result<Calls, Error> {
