@@ -1179,9 +1179,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = WHY_NOTES)]
 pub(crate) struct WhyArgs {
-    /// A trace of any kind that is read, a run directory, or an experiment that is run
-    /// first: a fio job file, an experiment file, a built-in scenario
-    #[arg(value_name = "TRACE|RUN|JOB")]
+    /// A trace of any kind that is read, a run directory, a folder with the runs of a matrix,
+    /// or an experiment that is run first: a fio job file, an experiment file, a built-in
+    /// scenario
+    #[arg(value_name = "TRACE|RUN|MATRIX|JOB")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) stack: StackArgs,

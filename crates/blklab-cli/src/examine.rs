@@ -13,9 +13,11 @@ use blklab::experiment::Experiment;
 use blklab::explain::Survey;
 use blklab::findings::Report;
 use blklab::matrix::{self, Cell};
+use blklab::run_directory::{RunDir, is_run};
 use blklab::scheduler::Schedulers;
 use blklab::targets::{self, Planner};
 use blklab::trace::Actions;
+use blklab::verdict::{Application, Measured};
 use blklab::whatif::Recording;
 use std::path::Path;
 use std::slice::from_ref;
@@ -24,6 +26,8 @@ use std::slice::from_ref;
 pub(crate) struct Examined {
     pub(crate) report: Report,
     pub(crate) survey: Survey,
+    /// What the application sees, of a run of jobs.
+    pub(crate) application: Option<Application>,
     /// Processes and commands, if what-if is asked.
     pub(crate) recording: Option<Recording>,
     /// The kinds of events that were recorded.
@@ -37,6 +41,12 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     if let Some(option) = a.of_experiments() {
         bail!("{option}: only for an experiment that runs, not for a trace that is there");
     }
+    let application = if is_run(&a.file) {
+        let run = RunDir::open(&a.file, &targets::catalogue_with(known.schedulers()))?;
+        Measured::new(&run.record.metrics).application()
+    } else {
+        None
+    };
     let mut input = crate::source::open(&a.file, a.stack.read.columns())?;
     let shown = Watcher::reading(input.progress());
     let recording = recording(a);
@@ -48,6 +58,7 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     crate::source::report_damage(&a.file, input.counts());
     Ok(Examined {
         report,
+        application,
         survey: also.0.unwrap_or_default(),
         recording: also.1,
         kinds: input.header().map_or(Actions::ALL, |h| h.recorded),
@@ -65,9 +76,10 @@ pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<E
     let shown = Watcher::running();
     let ran = blklab::why::why_of_run(&plan, context, also, interrupt.stop.clone())?;
     drop(shown);
-    let (report, (survey, recording), _) = ran;
+    let (report, (survey, recording), outcome) = ran;
     Ok(Examined {
         report,
+        application: Measured::of_jobs(&outcome.jobs).application(),
         survey,
         recording,
         kinds: Actions::ALL,

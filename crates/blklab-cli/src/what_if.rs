@@ -214,6 +214,9 @@ fn trial(out: &mut impl Write, t: &Trial) -> Result<()> {
     for change in &t.changes {
         part(out, "tried", change)?;
     }
+    for warning in &t.warnings {
+        part(out, "warning", &format!("{warning}."))?;
+    }
     if let Some(v) = &t.verdict {
         part(out, "result", &verdict(t, v))?;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab why`.
 
+mod matrix;
+
 use crate::Outcome;
 use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
@@ -14,7 +16,9 @@ use blklab::findings::{
     Confidence, Context, Evidence, Finding, Instance, Party, Report, Verdict, Weight, counted,
     parties, time_text,
 };
+use blklab::run_directory::{is_run, is_trace};
 use blklab::scheduler::Schedulers;
+use blklab::verdict::Application;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -32,6 +36,8 @@ const WORST: usize = 10;
 #[derive(Serialize)]
 struct Answer<'a> {
     basis: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    application: Option<&'a Application>,
     #[serde(flatten)]
     report: &'a Report,
     #[serde(flatten)]
@@ -41,6 +47,9 @@ struct Answer<'a> {
 }
 
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
+    if a.file.is_dir() && !is_run(&a.file) && !is_trace(&a.file) {
+        return matrix::why(a, schedulers);
+    }
     let changes = what_if::changes(&a.what_if)?;
     // Columns are of rows.
     let is_experiment = a.stack.read.columns().is_none() && crate::source::is_experiment(&a.file);
@@ -52,6 +61,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let interrupt = is_experiment.then(Interrupt::watch);
     let Examined {
         mut report,
+        application,
         survey,
         recording,
         kinds,
@@ -94,6 +104,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         PlainFormat::Json => {
             let answer = Answer {
                 basis: "inferred from events",
+                application: application.as_ref(),
                 report: &report,
                 again,
                 asked,
@@ -105,6 +116,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
             let mut text = Text {
                 out: &mut out,
                 report: &report,
+                application: application.as_ref(),
                 times_as_given,
                 is_verbose: a.verbose,
             };
@@ -129,6 +141,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
 struct Text<'a, W> {
     out: &'a mut W,
     report: &'a Report,
+    application: Option<&'a Application>,
     times_as_given: bool,
     is_verbose: bool,
 }
@@ -142,6 +155,13 @@ impl<W: Write> Text<'_, W> {
             .filter(|f| f.weight < Weight::Note)
             .count();
         self.heading(context)?;
+        if let Some(told) = self.application {
+            let text = format!(
+                "What the application sees: {} is {}. The requests below explain it.",
+                told.figure, told.text
+            );
+            hanging(self.out, "", 0, &text)?;
+        }
         let verdict = &report.verdict;
         if complaints == 0 {
             writeln!(self.out)?;

@@ -45,7 +45,9 @@ static KNOWN: &[Foreign] = &[
     },
     Foreign {
         what: "the output of fio",
-        instead: "it has sums, no I/Os; run the job with write_iolog=FILE, or the job file with `blklab run`",
+        instead: "it shows how long the application's calls took (clat, sync) and how they are spread, \
+                  but not what they waited for, and nobody beside fio; record with `blklab record` while \
+                  the job runs, or give the job file: `blklab why JOB.fio` runs it",
         marks: &[
             &["Run status group", "(all jobs):"],
             &["clat percentiles"],
@@ -70,7 +72,10 @@ static KNOWN: &[Foreign] = &[
     },
     Foreign {
         what: "the output of iostat",
-        instead: RECORD,
+        instead: "it shows means of an interval (r_await, w_await: from queueing to the end; aqu-sz: how \
+                  many), which hide single slow requests, and %util, which says nothing of a device that \
+                  serves several at a time; it cannot show who waited, or for whom; record with \
+                  blktrace, biosnoop or `blklab record` while it is slow",
         marks: &[
             &["rrqm/s"],
             &["Device", "r/s", "w/s"],
@@ -140,7 +145,9 @@ static KNOWN: &[Foreign] = &[
     },
     Foreign {
         what: "a kernel's log of hung tasks or stacks",
-        instead: "it says who waited, not for what; record with blktrace or `blklab record` while it happens",
+        instead: "it shows which task waited and in which function for how long at least, but neither for \
+                  what the disk did meanwhile nor for whom; record with blktrace or `blklab record` while \
+                  it happens, with the events of sched, jbd2, ext4 and writeback for locks, journal and dirty pages",
         marks: &[
             &["blocked for more than"],
             &["Call Trace:"],

@@ -98,6 +98,22 @@ impl Knowledge {
         }
     }
 
+    /// What a reader of a result should know if the release was not measured.
+    pub fn caution(&self, release: KernelVersion) -> Option<String> {
+        let from = match self {
+            Knowledge::Measured(_) => return None,
+            Knowledge::Read(what) => format!("source ({what})"),
+            Knowledge::Interpolated { after, before } => match before {
+                Some(before) => format!("{after} and {before}"),
+                None => after.to_string(),
+            },
+        };
+        Some(format!(
+            "extrapolated from {from}: Linux {} was not measured",
+            release.series()
+        ))
+    }
+
     /// The word that tables show.
     pub fn word(&self) -> &'static str {
         match self {
@@ -111,6 +127,24 @@ impl Knowledge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_measured_says_what_it_rests_on() {
+        let caution = |text: &str| {
+            let release: KernelVersion = text.parse().expect("a release");
+            Knowledge::of_release(release).caution(release)
+        };
+        assert_eq!(caution("6.12.41"), None);
+        assert_eq!(
+            caution("6.8").as_deref(),
+            Some("extrapolated from 6.1 and 6.12: Linux 6.8 was not measured")
+        );
+        let read = caution("3.7").expect("not measured");
+        assert!(
+            read.starts_with("extrapolated from source (specification"),
+            "{read}"
+        );
+    }
 
     #[test]
     fn every_release_says_how_it_is_known() {

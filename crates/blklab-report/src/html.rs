@@ -211,6 +211,9 @@ fn answer(out: &mut String, a: &Answer) {
     let mut say = |name: &str, text: &str| {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(text));
     };
+    if let Some(text) = &a.application {
+        say("The application", text);
+    }
     say("Who waited", &a.who);
     say("How long", &a.how_long);
     say("Why", &a.why);

@@ -12,6 +12,7 @@ use crate::{provenance, words};
 use blklab::findings::Context;
 use blklab::run_directory::RunDir;
 use blklab::trace::TraceFile;
+use blklab::verdict::Measured;
 use blklab::why::reading;
 use blklab_analysis::bins::Bins;
 use blklab_analysis::distribution::Distribution;
@@ -52,6 +53,8 @@ pub fn of_run(
     let mut member = member(&asked, gathered);
     let e = &run.experiment;
     member.title = if e.title.is_empty() { &e.id } else { &e.title }.clone();
+    let told = Measured::new(&run.record.metrics).application();
+    member.answer.application = told.map(|t| format!("{} is {}", t.figure, t.text));
     member.sentence = words::of_run(&run.experiment, &run.record);
     member.experiment = Some(Texts {
         toml: run.experiment_text()?,

@@ -176,6 +176,9 @@ pub struct Answer {
     pub kind: Option<&'static str>,
     /// How sure it is.
     pub confidence: Option<&'static str>,
+    /// What the application sees, of a run of jobs: `sync p99.9 of wal is 98.7 ms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
     /// Who waited.
     pub who: String,
     /// How long.

@@ -80,6 +80,7 @@ pub(crate) fn answer(report: &Report) -> Answer {
     Answer {
         kind: Some(first.kind),
         confidence: Some(first.confidence.word()),
+        application: None,
         who: capitalised(&first.victim_names()),
         how_long: how_long(first),
         why: why.trim_end().to_owned(),

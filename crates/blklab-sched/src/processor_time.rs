@@ -43,7 +43,7 @@ impl ProcessorTime {
 
     /// mq-deadline: `dd->lock` in `dd_bio_merge`, `dd_insert_requests` and
     /// `dd_dispatch_request` (block/mq-deadline.c).
-    pub(crate) const MQ_DEADLINE: ProcessorTime = ProcessorTime {
+    pub const MQ_DEADLINE: ProcessorTime = ProcessorTime {
         request_ns: 600,
         turns: 3,
         shared_turns: 3,
@@ -53,7 +53,7 @@ impl ProcessorTime {
     /// Kyber: the lock of the processor's own software queue in `kyber_bio_merge` and
     /// `kyber_insert_requests`, that of the hardware queue in `kyber_dispatch_request`
     /// (block/kyber-iosched.c).
-    pub(crate) const KYBER: ProcessorTime = ProcessorTime {
+    pub const KYBER: ProcessorTime = ProcessorTime {
         request_ns: 670,
         turns: 3,
         shared_turns: 1,
@@ -62,7 +62,7 @@ impl ProcessorTime {
 
     /// BFQ: `bfqd->lock` in `bfq_bio_merge`, `bfq_insert_request`,
     /// `bfq_dispatch_request` and `bfq_finish_requeue_request` (block/bfq-iosched.c).
-    pub(crate) const BFQ: ProcessorTime = ProcessorTime {
+    pub const BFQ: ProcessorTime = ProcessorTime {
         request_ns: 1520,
         turns: 4,
         shared_turns: 4,

@@ -6,8 +6,8 @@ use crate::cgroups;
 use crate::device::build_device;
 use crate::limits::{array_config, interrupts, mq_limits, queue_limits, sq_limits};
 use crate::machine::{
-    Config, CpuCosts, CpuSharing, Disk, KBLOCKD_PID, Machine, RequestTimes, SchedulerTime,
-    WakeTimes,
+    Config, CpuCosts, CpuSharing, Disk, KBLOCKD_NAME, KBLOCKD_PID, Machine, RequestTimes,
+    SchedulerTime, WakeTimes,
 };
 use crate::process::run_process;
 use blklab_block::md::{Array, MD0};
@@ -134,6 +134,8 @@ pub(crate) fn machine_with(
             copy: e.driver_copy(),
         })
     } else {
+        // No task of its own says so.
+        sinks.trace.process(Time::ZERO, KBLOCKD_PID, KBLOCKD_NAME);
         CpuSharing::Several(WakeTimes {
             own: e.wake_up_time(),
             remote: e.remote_wake_time(),

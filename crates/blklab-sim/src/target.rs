@@ -12,6 +12,7 @@ use blklab_device::Device;
 use blklab_experiment::{Catalogue, DeviceSpec, Experiment, Workload};
 use blklab_fio::parse::JobFile;
 use blklab_fio::range::Ranges;
+use blklab_kernel::Knowledge;
 use blklab_sched::Schedulers;
 use blklab_target::memory::Estimate;
 use blklab_target::{Failed, Outcome, Plan, Sinks, Site, Target, Work};
@@ -126,8 +127,9 @@ impl Target for Sim {
             let release = e.kernel.release();
             format!("the model is that of mainline {release}: it knows nothing of the tree {tree}")
         });
+        let caution = Knowledge::of_release(e.kernel).caution(e.kernel);
         let notes = e.kernel.note().into_iter().chain(of_tree);
-        notes.chain(e.left_out()).collect()
+        notes.chain(caution).chain(e.left_out()).collect()
     }
 
     fn check_jobs(&self, _: &Experiment, jobs: &JobFile) -> Result<(), Error> {

@@ -70,6 +70,9 @@ pub struct Trial {
     pub what: String,
     /// What that was in the model, where the words leave it open.
     pub changes: Vec<String>,
+    /// What makes it mean less than it says, in clauses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Why it was not tried, in a clause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_tried: Option<String>,
@@ -166,6 +169,7 @@ impl Trial {
             suffer: Vec::new(),
             what,
             changes: Vec::new(),
+            warnings: Vec::new(),
             not_tried: None,
             verdict: None,
             is_closed: true,

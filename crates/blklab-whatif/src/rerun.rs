@@ -9,9 +9,9 @@ use crate::remedy;
 use crate::report::{Device, Trial, WhatIf};
 use crate::stage::{TRUSTED, off, rows};
 use blklab_analysis::findings::{Context, Report};
-use blklab_experiment::Experiment;
+use blklab_experiment::{Experiment, Workload};
 use blklab_infer::{Collector, Recorded};
-use blklab_target::{Planner, Sinks};
+use blklab_target::{Plan, Planner, Sinks};
 use blklab_trace::Actions;
 use blklab_types::{Dev, Error};
 use std::cell::RefCell;
@@ -68,7 +68,7 @@ impl<'a> Rerun<'a> {
         };
         let before = figures(&rerun.recorded);
         if !known.is_new {
-            rerun.before = rerun.run(known.experiment)?;
+            rerun.before = rerun.run(&known.planner.plan(known.experiment)?)?;
             rerun.off = off(&before, &rerun.before);
         } else if rerun.stop.load(Ordering::Relaxed) {
             return Err(Error::interrupted());
@@ -79,8 +79,7 @@ impl<'a> Rerun<'a> {
     }
 
     /// What processes get.
-    fn run(&self, e: &Experiment) -> Result<Vec<Figures>, Error> {
-        let plan = self.known.planner.plan(e)?;
+    fn run(&self, plan: &Plan) -> Result<Vec<Figures>, Error> {
         let collector = Rc::new(RefCell::new(Collector::default()));
         let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
         if plan.run(sinks, Arc::clone(&self.stop))?.interrupted {
@@ -110,7 +109,9 @@ impl<'a> Rerun<'a> {
         apply_all(changes, &mut e, &mut programs, catalogue)?;
         // Errors are about the change, not about a line of the file.
         e.file.clear();
-        trial.closed_loop = rows(None, &self.before, &self.run(&e)?);
+        let plan = self.known.planner.plan(&e)?;
+        trial.warnings = empty_groups(changes, &plan);
+        trial.closed_loop = rows(None, &self.before, &self.run(&plan)?);
         Ok(())
     }
 
@@ -149,6 +150,37 @@ impl<'a> Rerun<'a> {
             trials,
         }
     }
+}
+
+/// Groups that are changed although nobody is in them, in clauses.
+fn empty_groups(changes: &[Change], plan: &Plan) -> Vec<String> {
+    let of_jobs = plan.jobs().into_iter().flat_map(|text| &text.jobs.jobs);
+    let of_jobs = of_jobs.filter_map(|job| job.settings.cgroup.as_deref());
+    let processes = match &plan.experiment().workload {
+        Workload::Processes(all) => all.as_slice(),
+        _ => &[],
+    };
+    let own = processes.iter().filter_map(|p| p.cgroup.as_deref());
+    let members: Vec<&str> = of_jobs.chain(own).collect();
+    let changed = changes.iter().filter_map(|change| match change {
+        Change::Set { key, .. } => key.strip_prefix("cgroup."),
+        _ => None,
+    });
+    // Names have no dots of their own but those of files: `web.slice.io.max` is of `web.slice`.
+    let name = |rest: &str| {
+        let files = [".io.", ".blkio.", ".memory."];
+        let at = files.iter().filter_map(|mark| rest.find(mark)).min()?;
+        Some(rest[..at].to_owned())
+    };
+    let mut names: Vec<String> = changed.filter_map(name).collect();
+    names.dedup();
+    let is_in = |group: &str, member: &str| {
+        let rest = member.strip_prefix(group);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_empty = |name: &String| name != "/" && !members.iter().any(|m| is_in(name, m));
+    let told = |name: String| format!("nobody is in control group {name}: it changes nothing");
+    names.into_iter().filter(is_empty).map(told).collect()
 }
 
 /// The device that processes use: the array, if there is one.

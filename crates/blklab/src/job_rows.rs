@@ -7,6 +7,7 @@ use crate::run::RunOutput;
 use crate::summary::jobs::{JobKey, Part};
 use crate::summary::{group_dirs, jobs_of, names};
 use blklab_fiostat::Ddir;
+use blklab_target::JobResult;
 use blklab_types::Span;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -67,17 +68,22 @@ pub fn job_rows(run: &RunOutput) -> Vec<JobRow> {
             })
             .collect();
     }
+    rows_of_jobs(&run.jobs)
+}
+
+/// The rows of fio jobs.
+pub fn rows_of_jobs(jobs: &[JobResult]) -> Vec<JobRow> {
     let mut rows = Vec::new();
-    let keys: BTreeSet<(u32, usize)> = group_dirs(run).collect();
+    let keys: BTreeSet<(u32, usize)> = group_dirs(jobs).collect();
     for (group, i) in keys {
         let dir = Ddir::ALL.get(i).copied();
-        let names = names([run], group, i);
+        let names = names([jobs], group, i);
         for key in &names {
             let part = Part::new(vec![key.clone()]);
-            rows.extend(row(run, group, dir, &part, Some(key)));
+            rows.extend(row(jobs, group, dir, &part, Some(key)));
         }
         if names.len() > 1 {
-            rows.extend(row(run, group, dir, &Part::new(names), None));
+            rows.extend(row(jobs, group, dir, &Part::new(names), None));
         }
     }
     rows
@@ -86,13 +92,13 @@ pub fn job_rows(run: &RunOutput) -> Vec<JobRow> {
 /// Some jobs in one direction; all of the group if they have no key. None if these
 /// have no I/O of this kind.
 fn row(
-    run: &RunOutput,
+    jobs: &[JobResult],
     group: u32,
     dir: Option<Ddir>,
     part: &Part,
     key: Option<&JobKey>,
 ) -> Option<JobRow> {
-    let numbers = Numbers::new(jobs_of(run, group, part), dir);
+    let numbers = Numbers::new(jobs_of(jobs, group, part), dir);
     (numbers.jobs > 0).then(|| JobRow {
         level: if key.is_some() { "job" } else { "group" },
         group: Some(group),

@@ -86,7 +86,7 @@ const TABLES_MAX: usize = 8;
 /// The tables of some runs of one experiment file.
 pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
     let experiments: Vec<&Runs<'_>> = repetitions(runs).collect();
-    let keys: BTreeSet<(u32, usize)> = runs.iter().flat_map(|(_, r)| group_dirs(r)).collect();
+    let keys: BTreeSet<(u32, usize)> = runs.iter().flat_map(|(_, r)| group_dirs(&r.jobs)).collect();
     let groups: BTreeSet<u32> = keys.iter().map(|(group, _)| *group).collect();
     let several = groups.len() > 1;
     // Who syncs waits for that: these tables come first.
@@ -94,7 +94,7 @@ pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
     keys.sort_by_key(|(group, i)| (*group, *i != SYNC, *i));
     let tables = keys.into_iter().flat_map(|(group, i)| {
         let dir = Ddir::ALL.get(i).copied();
-        let names = names(runs.iter().map(|(_, r)| *r), group, i);
+        let names = names(runs.iter().map(|(_, r)| r.jobs.as_slice()), group, i);
         let whole = Part::new(names.clone());
         match experiments[..] {
             [one] => vec![by_job(one, group, dir, &names, &whole)],
@@ -109,9 +109,9 @@ pub fn tables(runs: &Runs<'_>) -> Vec<Table> {
         .collect()
 }
 
-/// Groups and directions of a run that have I/O.
-pub(crate) fn group_dirs(run: &RunOutput) -> impl Iterator<Item = (u32, usize)> {
-    run.jobs.iter().flat_map(|job| {
+/// Groups and directions of the jobs of a run that have I/O.
+pub(crate) fn group_dirs(jobs: &[JobResult]) -> impl Iterator<Item = (u32, usize)> {
+    jobs.iter().flat_map(|job| {
         let moved = move |i: &usize| match Ddir::ALL.get(*i) {
             Some(dir) => job.stat.dir(*dir).io_bytes > 0,
             None => job.stat.sync.stat.samples > 0,
@@ -123,12 +123,12 @@ pub(crate) fn group_dirs(run: &RunOutput) -> impl Iterator<Item = (u32, usize)> 
 
 /// The names of jobs of a group with I/O in a direction, in order.
 pub(crate) fn names<'a>(
-    runs: impl IntoIterator<Item = &'a RunOutput>,
+    runs: impl IntoIterator<Item = &'a [JobResult]>,
     group: u32,
     dir: usize,
 ) -> Vec<JobKey> {
     let mut names: Vec<JobKey> = Vec::new();
-    for job in runs.into_iter().flat_map(|r| &r.jobs) {
+    for job in runs.into_iter().flatten() {
         let ios = match Ddir::ALL.get(dir) {
             Some(dir) => job.stat.dir(*dir).total_ios,
             None => job.stat.sync.stat.samples,
@@ -210,8 +210,8 @@ fn by_experiment(
 }
 
 fn row(runs: &Runs<'_>, group: u32, dir: Option<Ddir>, part: &Part, label: String) -> Option<Row> {
-    let numbers = |run| Numbers::new(jobs_of(run, group, part), dir);
-    let numbers: Vec<Numbers> = runs.iter().map(|(_, r)| numbers(r)).collect();
+    let numbers = |jobs| Numbers::new(jobs_of(jobs, group, part), dir);
+    let numbers: Vec<Numbers> = runs.iter().map(|(_, r)| numbers(&r.jobs)).collect();
     let first = numbers.iter().find(|n| n.jobs > 0)?;
     Some(Row {
         label,
@@ -225,11 +225,11 @@ fn row(runs: &Runs<'_>, group: u32, dir: Option<Ddir>, part: &Part, label: Strin
 
 /// The jobs of a part in a reporting group.
 pub(crate) fn jobs_of<'a>(
-    run: &'a RunOutput,
+    jobs: &'a [JobResult],
     group: u32,
     part: &'a Part,
 ) -> impl Iterator<Item = &'a JobResult> {
-    let in_group = run.jobs.iter().filter(move |j| j.job.group == group);
+    let in_group = jobs.iter().filter(move |j| j.job.group == group);
     in_group.filter(|j| part.has(&JobKey::new(j)))
 }
 

@@ -11,8 +11,8 @@ use blklab_types::{IoPrio, Pid, Span, Time};
 /// Pid of the kernel thread that does the block layer's deferred work.
 pub const KBLOCKD_PID: Pid = 42;
 
-/// Its name, where it is a task.
-const KBLOCKD_NAME: &str = "kworker/0:1H";
+/// Its name on the multi-queue path.
+pub(crate) const KBLOCKD_NAME: &str = "kworker/0:1H";
 
 impl Machine {
     /// Makes it a task.

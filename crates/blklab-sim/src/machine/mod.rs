@@ -22,6 +22,7 @@ mod work;
 mod workers;
 
 pub use interrupts::Interrupts;
+pub(crate) use kblockd::KBLOCKD_NAME;
 pub use kblockd::KBLOCKD_PID;
 pub use processors::{CpuCosts, CpuSharing, WakeTimes};
 pub(crate) use scheduler_time::{RequestTimes, SchedulerTime};

@@ -3,10 +3,13 @@
 //! and jobs together that do the same and differ in their number alone.
 
 use crate::compare::figures::{RowFigures, of_json};
-use crate::figure::Calling;
+use crate::figure::{Calling, Figure};
+use crate::job_rows::{JobRow, rows_of_jobs};
 use crate::metric::{self, Metric};
 use crate::summary::jobs::stem;
-use serde_json::Value;
+use blklab_target::JobResult;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Jobs that are shown together are so many at least.
 const FAMILY_MIN: usize = 3;
@@ -73,7 +76,37 @@ pub struct Measured {
     pub(super) rows: Vec<Calls>,
 }
 
+/// What an application waits for, as it sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Application {
+    /// `sync p99.9 of wal`.
+    pub figure: String,
+    /// In the unit of the metric.
+    pub value: f64,
+    /// For people.
+    pub text: String,
+}
+
 impl Measured {
+    /// Of the jobs of a run.
+    pub fn of_jobs(jobs: &[JobResult]) -> Measured {
+        let rows = rows_of_jobs(jobs);
+        let rows: Vec<Value> = rows.iter().map(JobRow::to_json).collect();
+        Measured::new(&json!({ "jobs": rows }))
+    }
+
+    /// The 99.9th percentile of the job that is worst off, of its syncs where jobs sync: what
+    /// its requests are to explain.
+    pub fn application(&self) -> Option<Application> {
+        let figure = Figure::usual(&self.rows)?;
+        let value = figure.value(&self.rows)?;
+        Some(Application {
+            text: figure.text(value),
+            figure: figure.to_string(),
+            value,
+        })
+    }
+
     /// From the object `metrics` of a run's result.
     pub fn new(metrics: &Value) -> Measured {
         let jobs = metrics["jobs"].as_array().into_iter().flatten();
@@ -184,7 +217,6 @@ fn together(parts: &[&Calls]) -> Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn row(job: &str, bytes: f64, ios: f64, bins: &[(u64, u64)]) -> Value {
         json!({"level": "job", "job": job, "direction": "read", "bytes": bytes, "ios": ios,
@@ -208,6 +240,11 @@ mod tests {
         assert_eq!(family.number("clat_max"), Some(1000.0));
         assert_eq!(family.number("clat_mean"), Some(1050.0 / 4.0));
         assert_eq!(family.number("clat_p50"), Some(20.0));
+        let told = measured.application().expect("jobs read");
+        assert_eq!(
+            (&*told.figure, &*told.text),
+            ("read p99.9 of f1…f10", "1.00 us")
+        );
         assert!(measured.rows.iter().any(|r| r.is_of("f2")));
     }
 

@@ -11,7 +11,7 @@
 mod measured;
 mod words;
 
-pub use measured::Measured;
+pub use measured::{Application, Measured};
 
 use crate::compare::figures::Column;
 use crate::figure::{Calling as _, Calls, Figure};
