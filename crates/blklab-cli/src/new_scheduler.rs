@@ -154,8 +154,8 @@ fn files(like: &str, name: &str, source: &Source, tree: &Path) -> Vec<(String, S
     let main = if is_single {
         // These schedulers end with 4.20.
         filled(MAIN).replace(
-            "let mut settings: Vec<(String, String)> = Vec::new();",
-            "let mut settings = vec![(\"kernel\".to_owned(), \"4.19\".to_owned())];",
+            "let mut settings = vec![",
+            "let mut settings = vec![(\"kernel\".to_owned(), \"4.19\".to_owned()), ",
         )
     } else {
         filled(MAIN)
@@ -219,6 +219,21 @@ mod tests {
         assert!(text("src/lib.rs").contains("mod direction;\npub mod mq_deadline;\n"));
         assert!(text("Cargo.toml").contains("{ path = \"/b l/crates/blklab\" }"));
         assert!(text("src/main.rs").contains("[my_dl::ORIGINAL, my_dl::NAME]"));
+        assert!(!text("src/main.rs").contains("4.19"));
+        let cfq = super::files(
+            "cfq",
+            "my-cfq",
+            &source("cfq").expect("alone"),
+            Path::new("/b"),
+        );
+        let main = cfq
+            .iter()
+            .find(|f| f.0 == "src/main.rs")
+            .expect("a program");
+        assert!(
+            main.1
+                .contains("vec![(\"kernel\".to_owned(), \"4.19\".to_owned()), (")
+        );
         assert!(
             files
                 .iter()

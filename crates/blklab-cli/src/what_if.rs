@@ -10,6 +10,7 @@ use blklab::findings::{Report, time_text};
 use blklab::metric::Unit;
 use blklab::trace::Actions;
 use blklab::types::Error;
+use blklab::verdict::{Application, Measured};
 use blklab::whatif::{
     self, COLUMNS, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
 };
@@ -31,6 +32,12 @@ pub(crate) struct Asked {
     pub(crate) what_if: Option<Box<WhatIf>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_what_if: Option<String>,
+    /// What the application sees with each trial's change, where the experiment itself ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    applications: Vec<Option<Application>>,
+    /// What it sees without one.
+    #[serde(skip)]
+    application: Option<Application>,
 }
 
 /// The changes of the command line: each by itself; none for the findings' remedies.
@@ -85,11 +92,11 @@ pub(crate) fn ask(
     Ok(match tried {
         Ok(what_if) => Asked {
             what_if: Some(Box::new(what_if?)),
-            no_what_if: None,
+            ..Asked::default()
         },
         Err(why) => Asked {
-            what_if: None,
             no_what_if: Some(why.to_string()),
+            ..Asked::default()
         },
     })
 }
@@ -135,6 +142,16 @@ fn tried(
 }
 
 impl Asked {
+    /// With what the application sees beside what its requests do.
+    pub(crate) fn beside(mut self, application: Option<&Application>) -> Asked {
+        if let (Some(before), Some(w)) = (application, &self.what_if) {
+            let seen = |t: &Trial| Measured::of_jobs(&t.jobs).seen(before);
+            self.applications = w.trials.iter().map(seen).collect();
+            self.application = Some(before.clone());
+        }
+        self
+    }
+
     /// For people.
     pub(crate) fn show(&self, out: &mut impl Write) -> Result<()> {
         if let Some(why) = &self.no_what_if {
@@ -142,13 +159,13 @@ impl Asked {
             hanging(out, "", 0, &format!("No what-if: {why}."))?;
         }
         match &self.what_if {
-            Some(w) => show(out, w),
+            Some(w) => show(out, w, self),
             None => Ok(()),
         }
     }
 }
 
-fn show(out: &mut impl Write, w: &WhatIf) -> Result<()> {
+fn show(out: &mut impl Write, w: &WhatIf, asked: &Asked) -> Result<()> {
     writeln!(
         out,
         "\nWhat if, on {}: the model of Linux {}, {}",
@@ -162,10 +179,26 @@ fn show(out: &mut impl Write, w: &WhatIf) -> Result<()> {
     if w.trials.is_empty() {
         paragraph(out, "No finding has a remedy to try.")?;
     }
-    for t in &w.trials {
-        trial(out, t)?;
+    for (i, t) in w.trials.iter().enumerate() {
+        let after = asked.applications.get(i).and_then(Option::as_ref);
+        let both = asked.application.as_ref().zip(after);
+        trial(out, t, both)?;
     }
     Ok(())
+}
+
+/// What a change does to what the application sees; all such figures are times.
+fn of_application((before, after): (&Application, &Application)) -> String {
+    let ratio = after.value / before.value.max(1.0);
+    let change = match ratio {
+        r if r < 0.98 => format!("{:.2} times better", 1.0 / r.max(1e-9)),
+        r if r > 1.02 => format!("{r:.2} times worse"),
+        _ => "no change".to_owned(),
+    };
+    format!(
+        "{} goes from {} to {}: {change}.",
+        before.figure, before.text, after.text
+    )
 }
 
 fn device(w: &WhatIf) -> String {
@@ -204,7 +237,11 @@ fn before(w: &WhatIf) -> String {
     text
 }
 
-fn trial(out: &mut impl Write, t: &Trial) -> Result<()> {
+fn trial(
+    out: &mut impl Write,
+    t: &Trial,
+    application: Option<(&Application, &Application)>,
+) -> Result<()> {
     writeln!(out)?;
     let of = t.finding.map(|k| format!("{k}: ")).unwrap_or_default();
     hanging(out, "What if ", 8, &format!("{of}{}", t.what))?;
@@ -213,6 +250,9 @@ fn trial(out: &mut impl Write, t: &Trial) -> Result<()> {
     }
     for change in &t.changes {
         part(out, "tried", change)?;
+    }
+    if let Some(both) = application {
+        part(out, "jobs", &of_application(both))?;
     }
     for warning in &t.warnings {
         part(out, "warning", &format!("{warning}."))?;

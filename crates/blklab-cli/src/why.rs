@@ -92,7 +92,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 report: &report,
                 again: &again,
             };
-            Some(what_if::ask(&known, seen, &changes, interrupt)?)
+            Some(what_if::ask(&known, seen, &changes, interrupt)?.beside(application.as_ref()))
         }
         _ => None,
     };

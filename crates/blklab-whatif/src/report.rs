@@ -2,8 +2,10 @@
 //! What is said of changes.
 
 use crate::figures::Figures;
+use blklab_target::JobResult;
 use blklab_types::{Dev, Pid};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A change of less than this factor is none.
 const SAME: f64 = 1.2;
@@ -70,6 +72,9 @@ pub struct Trial {
     pub what: String,
     /// What that was in the model, where the words leave it open.
     pub changes: Vec<String>,
+    /// What fio's jobs came to with it, where the experiment itself ran again.
+    #[serde(skip)]
+    pub jobs: Arc<Vec<JobResult>>,
     /// What makes it mean less than it says, in clauses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -169,6 +174,7 @@ impl Trial {
             suffer: Vec::new(),
             what,
             changes: Vec::new(),
+            jobs: Arc::default(),
             warnings: Vec::new(),
             not_tried: None,
             verdict: None,

@@ -11,7 +11,7 @@ use crate::stage::{TRUSTED, off, rows};
 use blklab_analysis::findings::{Context, Report};
 use blklab_experiment::{Experiment, Workload};
 use blklab_infer::{Collector, Recorded};
-use blklab_target::{Plan, Planner, Sinks};
+use blklab_target::{JobResult, Plan, Planner, Sinks};
 use blklab_trace::Actions;
 use blklab_types::{Dev, Error};
 use std::cell::RefCell;
@@ -68,7 +68,7 @@ impl<'a> Rerun<'a> {
         };
         let before = figures(&rerun.recorded);
         if !known.is_new {
-            rerun.before = rerun.run(&known.planner.plan(known.experiment)?)?;
+            rerun.before = rerun.run(&known.planner.plan(known.experiment)?)?.0;
             rerun.off = off(&before, &rerun.before);
         } else if rerun.stop.load(Ordering::Relaxed) {
             return Err(Error::interrupted());
@@ -78,17 +78,19 @@ impl<'a> Rerun<'a> {
         Ok(rerun)
     }
 
-    /// What processes get.
-    fn run(&self, plan: &Plan) -> Result<Vec<Figures>, Error> {
+    /// What processes get, and what fio's jobs came to.
+    fn run(&self, plan: &Plan) -> Result<(Vec<Figures>, Vec<JobResult>), Error> {
         let collector = Rc::new(RefCell::new(Collector::default()));
         let sinks = Sinks::of_events(Box::new(Rc::clone(&collector)));
-        if plan.run(sinks, Arc::clone(&self.stop))?.interrupted {
+        let outcome = plan.run(sinks, Arc::clone(&self.stop))?;
+        if outcome.interrupted {
             return Err(Error::interrupted());
         }
         // Tasks that still sleep hold the machine, and with it the sink.
         let ran = std::mem::take(&mut *collector.borrow_mut());
         let ran = ran.finish(Actions::ALL, Some(self.recorded.dev));
-        Ok(figures(&ran.map_err(|e| Error::new(e.to_string()))?))
+        let figures = figures(&ran.map_err(|e| Error::new(e.to_string()))?);
+        Ok((figures, outcome.jobs))
     }
 
     /// What comes of changes.
@@ -111,7 +113,9 @@ impl<'a> Rerun<'a> {
         e.file.clear();
         let plan = self.known.planner.plan(&e)?;
         trial.warnings = empty_groups(changes, &plan);
-        trial.closed_loop = rows(None, &self.before, &self.run(&plan)?);
+        let (after, jobs) = self.run(&plan)?;
+        trial.jobs = Arc::new(jobs);
+        trial.closed_loop = rows(None, &self.before, &after);
         Ok(())
     }
 

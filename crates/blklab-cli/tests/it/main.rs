@@ -27,6 +27,8 @@ mod machines;
 mod mcp;
 mod md;
 mod messages;
+mod new_scheduler;
+mod one_story;
 mod outputs;
 mod own_runs;
 mod plan;

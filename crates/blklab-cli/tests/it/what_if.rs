@@ -559,3 +559,27 @@ fn effects_of_measured_remedies_are_foreseen() {
         assert_eq!(written, table, "docs/why.md: run the command in its mark");
     }
 }
+
+/// Nobody is in the group: that it does not help is no news about the group's limit.
+#[test]
+fn a_group_with_nobody_in_it_is_said() {
+    let f = Folder::new();
+    let file = root()
+        .join("examples/io-latency.toml")
+        .display()
+        .to_string();
+    let ask = |key: &str| {
+        f.ok(&[
+            "why",
+            &file,
+            "--what-if",
+            &format!("set=cgroup.{key}.io.max=rbps=1000000"),
+        ])
+    };
+    let text = ask("ghost");
+    assert!(
+        text.contains("warning    nobody is in control group ghost"),
+        "{text}"
+    );
+    assert!(!ask("batch").contains("warning"));
+}

@@ -396,3 +396,48 @@ fn too_little_is_no_proof() {
     );
     assert_eq!(kinds("out.pftrace"), kinds(source));
 }
+
+/// A folder with the runs of a matrix: the first finding of each label, in the order of the
+/// command; what the application sees stands first of a run.
+#[test]
+fn the_runs_of_a_matrix_are_examined_together() {
+    let f = Folder::new();
+    f.write(
+        "m.fio",
+        "[wal]\nrw=write\nbs=4k\nsize=1m\nfsync=4\n\
+         [reader]\nrw=randread\nbs=16k\nsize=256m\nio_size=2m\nioengine=libaio\n\
+         iodepth=32\ndirect=1\n",
+    );
+    let run = "run m.fio --sched none,bfq --set queue_depth=1,31 --repeat 2 --out runs";
+    f.ok(&run.split_whitespace().collect::<Vec<_>>());
+    let text = f.ok(&["why", "runs"]);
+    assert!(
+        text.starts_with("4 experiments; of repetitions the first was examined"),
+        "{text}"
+    );
+    assert!(text.contains("values: sync p99.9 of wal"), "{text}");
+    let places = [
+        "none queue_depth=1: ",
+        "none queue_depth=31: ",
+        "bfq queue_depth=1: ",
+    ];
+    let places = places.map(|label| text.find(label).expect(label));
+    assert!(places.is_sorted(), "{text}");
+    assert!(text.contains("\nIn all of them: "), "{text}");
+    let answer: Value =
+        serde_json::from_str(&f.ok(&["why", "runs", "--format", "json"])).expect("JSON");
+    assert_eq!(answer["cells"].as_array().map(Vec::len), Some(4));
+    let refused = f.run(&["why", "runs", "--what-if", "sched=none"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("--what-if: of one run"),
+        "{}",
+        refused.stderr
+    );
+    let one = f.ok(&["why", "runs/bfq-queue_depth=1-run1"]);
+    let second = one.lines().nth(1).expect("a line");
+    assert!(
+        second.starts_with("What the application sees: sync p99.9 of wal is "),
+        "{one}"
+    );
+}

@@ -61,8 +61,11 @@ impl Column {
         }
         if let Pooling::Percentile(percentile) = self.metric.pooling {
             let all_have = runs.iter().all(|r| r.latencies.bins().next().is_some());
-            let latencies = runs.iter().map(|r| r.latencies.clone());
-            return all_have.then(|| Figure::pooled(percentile, latencies.collect()));
+            let longest = |r: &RowFigures| r.values.get("clat_max_ns").copied();
+            let latencies = runs
+                .iter()
+                .map(|r| (r.latencies.clone(), longest(r).unwrap_or(f64::INFINITY)));
+            return all_have.then(|| Figure::pooled_within(percentile, latencies.collect()));
         }
         let values = runs.iter().map(|r| r.values.get(&self.name).copied());
         let values: Vec<f64> = values.collect::<Option<_>>()?;

@@ -16,8 +16,9 @@ pub struct Figure {
 enum How {
     Mean,
     Median,
-    /// The percentile of the latencies of all runs together, in ns.
-    Pooled(f64, Vec<LatencyHist>),
+    /// The percentile of the latencies of all runs together, in ns, each with its longest,
+    /// which no percentile exceeds.
+    Pooled(f64, Vec<(LatencyHist, f64)>),
 }
 
 impl Figure {
@@ -36,7 +37,16 @@ impl Figure {
     /// A percentile of the latencies of all runs together, in ns. The runs' own
     /// percentiles are what is tested.
     pub fn pooled(percentile: f64, runs: Vec<LatencyHist>) -> Figure {
-        let each = runs.iter().map(|run| percentile_of(run, percentile));
+        let open = runs.into_iter().map(|run| (run, f64::INFINITY));
+        Figure::pooled_within(percentile, open.collect())
+    }
+
+    /// The same of runs whose longest latency is known: bins are wider than values, and no
+    /// percentile exceeds that, in fio's figures neither.
+    pub fn pooled_within(percentile: f64, runs: Vec<(LatencyHist, f64)>) -> Figure {
+        let each = runs
+            .iter()
+            .map(|(run, max)| percentile_of(run, percentile).min(*max));
         Figure {
             each: each.collect(),
             how: How::Pooled(percentile, runs),
@@ -84,8 +94,9 @@ impl Figure {
             }
             How::Pooled(percentile, hists) => {
                 let mut sum = LatencyHist::default();
-                runs.iter().for_each(|&i| sum.merge(&hists[i]));
-                percentile_of(&sum, *percentile)
+                runs.iter().for_each(|&i| sum.merge(&hists[i].0));
+                let longest = runs.iter().map(|&i| hists[i].1).fold(0.0, f64::max);
+                percentile_of(&sum, *percentile).min(longest)
             }
         }
     }
@@ -110,6 +121,14 @@ mod tests {
         // The mean of the runs' own would be half of it.
         assert!((pooled.value() / 1e6 - 1.0).abs() < 0.01, "{pooled:?}");
         assert_eq!(pooled.over(&[0, 0]), 100.0);
+        let mut one = LatencyHist::default();
+        one.add_many(168_506, 1);
+        let within = Figure::pooled_within(99.9, vec![(one.clone(), 168_506.0)]);
+        assert_eq!(
+            (within.value(), within.each()),
+            (168_506.0, &[168_506.0][..])
+        );
+        assert!(Figure::pooled(99.9, vec![one]).value() > 168_506.0);
         assert_eq!(Figure::mean(vec![1.0, 2.0, 6.0]).value(), 3.0);
         assert_eq!(Figure::median(vec![1.0, 2.0, 6.0]).value(), 2.0);
         assert_eq!(Figure::mean(Vec::new()).value(), 0.0);

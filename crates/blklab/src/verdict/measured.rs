@@ -107,6 +107,17 @@ impl Measured {
         })
     }
 
+    /// The same figure of other runs of the same jobs: what the application sees there.
+    pub fn seen(&self, application: &Application) -> Option<Application> {
+        let figure = Figure::parse(&application.figure).ok()?;
+        let value = figure.value(&self.rows)?;
+        Some(Application {
+            text: figure.text(value),
+            figure: application.figure.clone(),
+            value,
+        })
+    }
+
     /// From the object `metrics` of a run's result.
     pub fn new(metrics: &Value) -> Measured {
         let jobs = metrics["jobs"].as_array().into_iter().flatten();
