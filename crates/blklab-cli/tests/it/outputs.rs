@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 /// Options whose files are only read.
-const READ: [&str; 7] = [
+const READ: [&str; 8] = [
+    "blklab",
     "context",
     "stack",
     "results",
