@@ -78,6 +78,11 @@ def sweep(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget-runs", type=int, metavar="N", help="at most so many runs")
     parser.add_argument("--budget-seconds", type=float, metavar="S", help="at most so long")
     parser.add_argument("--repeat", type=int, metavar="N", help="repetitions of each point")
+    parser.add_argument(
+        "--no-events",
+        action="store_true",
+        help="metrics of jobs alone: no digests, nothing of the disks, half the time",
+    )
     parser.add_argument("--bins", action="store_true", help="rows have fio's bins of latency")
     parser.add_argument(
         "--summary", metavar="METRIC", help="print this metric by factors when all is done"
@@ -98,6 +103,7 @@ def _sweep(said: argparse.Namespace) -> int:
         "budget_seconds": said.budget_seconds,
         "repeat": said.repeat,
         "bins": said.bins or None,
+        "events": False if said.no_events else None,
         "workers": said.workers,
     }
     keywords.update({name: value for name, value in own.items() if value is not None})

@@ -94,7 +94,10 @@ class Run:
 
 def run(plans: Sequence[Plan], threads: int | None, collect: str) -> list[Run]: ...
 def sweep(
-    points: Sequence[tuple[Experiment, Mapping[str, Any]]], threads: int, bins: bool = False
+    points: Sequence[tuple[Experiment, Mapping[str, Any]]],
+    threads: int,
+    bins: bool = False,
+    events: bool = True,
 ) -> tuple[Table, list[tuple[int, str, str]]]: ...
 
 @final

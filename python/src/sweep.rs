@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a point of a sweep came to.
 struct Done {
     rows: Vec<JobRow>,
-    disk: DiskNumbers,
-    digest: u64,
+    /// Metrics of the disks and the digest, if the events were looked at.
+    seen: Option<(DiskNumbers, u64)>,
     end_ns: u64,
     notes: Vec<String>,
 }
@@ -33,14 +33,16 @@ type Failure = (usize, String, String);
 /// Runs points, each an experiment with a stack that names one value for everything, at most
 /// `threads` at a time. Of the repetitions that a stack asks for a point is the last. The table has a row for each point (column `point`, from 0) and the
 /// jobs of each name in each direction, with every metric of jobs and disks; the failures are
-/// those that could not be planned or run.
+/// those that could not be planned or run. Without `events` there is neither a digest nor a
+/// metric of the disks.
 #[pyfunction]
-#[pyo3(signature = (points, threads, bins = false))]
+#[pyo3(signature = (points, threads, bins = false, events = true))]
 pub(crate) fn sweep(
     py: Python<'_>,
     points: Vec<(PyRef<'_, Experiment>, Stack)>,
     threads: usize,
     bins: bool,
+    events: bool,
 ) -> PyResult<(Table, Vec<Failure>)> {
     let points: Vec<_> = points
         .into_iter()
@@ -58,7 +60,7 @@ pub(crate) fn sweep(
             |p: &Result<Planned, Error>| p.as_ref().map_or(0, |p| blklab::meter::length(&p.plan));
         blklab::parallel::map_longest_first(&planned, threads.max(1), length, |planned| {
             let planned = planned.as_ref().map_err(|e| Failed::from(e.clone()))?;
-            one(planned, &stop)
+            one(planned, events, &stop)
         })
     })?;
     let mut failures = Vec::new();
@@ -98,14 +100,15 @@ fn plan_one(
     Ok(Planned { cell, plan })
 }
 
-fn one(planned: &Planned, stop: &Arc<AtomicBool>) -> Result<Done, Failed> {
+fn one(planned: &Planned, events: bool, stop: &Arc<AtomicBool>) -> Result<Done, Failed> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::interrupted().into());
     }
     planned.plan.prepare(stop, &mut |_| {})?;
     // Explicit processes have their metrics from the statistics.
     let collect = match planned.plan.jobs() {
-        Some(_) => Collect::Totals,
+        Some(_) if events => Collect::Totals,
+        Some(_) => Collect::Watches,
         None => Collect::Statistics,
     };
     let options = RunOptions {
@@ -119,8 +122,8 @@ fn one(planned: &Planned, stop: &Arc<AtomicBool>) -> Result<Done, Failed> {
     }
     Ok(Done {
         rows: job_rows(&output),
-        disk: DiskNumbers::new(&output),
-        digest: output.digest.value(),
+        seen: (collect != Collect::Watches)
+            .then(|| (DiskNumbers::new(&output), output.digest.value())),
         end_ns: output.end.0,
         notes: output.notes,
     })
@@ -161,7 +164,11 @@ fn rows(all: &[(usize, Done)], bins: bool) -> PyResult<Table> {
         ("end_ns".to_owned(), ints(&|_, done, _| int(done.end_ns))),
         (
             "digest".to_owned(),
-            text(&|done, _| Some(format!("{:016x}", done.digest))),
+            text(&|done, _| {
+                done.seen
+                    .as_ref()
+                    .map(|(_, digest)| format!("{digest:016x}"))
+            }),
         ),
         (
             "notes".to_owned(),
@@ -173,7 +180,11 @@ fn rows(all: &[(usize, Done)], bins: bool) -> PyResult<Table> {
         (metric.column(), Cells::Floats(values.collect()))
     }));
     columns.extend(DISK.iter().map(|metric| {
-        let values = each().map(|(_, done, _)| metric.of_disk(&done.disk));
+        let values = each().map(|(_, done, _)| {
+            done.seen
+                .as_ref()
+                .and_then(|(disk, _)| metric.of_disk(disk))
+        });
         (metric.column(), Cells::Floats(values.collect()))
     }));
     if bins {

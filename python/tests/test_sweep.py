@@ -380,3 +380,17 @@ def test_progress_tells_how_far_it_is_and_how_long_it_takes():
     progress.add(20, 5)
     assert progress.line(50.0) == "25 of 100 runs, 5 failed, 0.5 a second, 2:30 left"
     assert clock(3725) == "1:02:05"
+
+
+def test_without_events_the_metrics_of_jobs_are_the_same(tmp_path, threads):
+    asked = {"device": ["sata-ssd"], "repeat": 2, "executor": threads}
+    full = blklab.sweep(LOADS["reads"], out=tmp_path / "full", **asked)
+    lean = blklab.sweep(LOADS["reads"], out=tmp_path / "lean", events=False, **asked)
+    for a, b in zip(rows(full), rows(lean), strict=True):
+        assert a["digest"] and a["disk_util_percent"] is not None
+        assert b["digest"] is None and b["disk_util_percent"] is None
+        same = [c for c in a if c.startswith(("clat", "iops", "bandwidth", "ios"))]
+        assert same and {c: a[c] for c in same} == {c: b[c] for c in same}
+    # They are not mixed in one folder.
+    with pytest.raises(blklab.InputError):
+        blklab.sweep(LOADS["reads"], out=tmp_path / "full", events=False, **asked)

@@ -192,10 +192,10 @@ def test_failures_that_cannot_be_written_are_still_told(tmp_path, monkeypatch):
 def test_memory_that_runs_out_fails_one_run(tmp_path, monkeypatch):
     native = _work._native.sweep
 
-    def greedy(points, threads, bins):
+    def greedy(points, threads, bins, events):
         if any("bfq" in chosen["sched"] for _, chosen in points):
             raise MemoryError
-        return native(points, threads, bins)
+        return native(points, threads, bins, events)
 
     class Module:
         sweep = staticmethod(greedy)

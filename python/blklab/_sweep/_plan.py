@@ -47,6 +47,8 @@ class Plan:
         Whether repetitions draw the same random offsets where fio would.
     bins : bool
         Whether rows have the bins of their latencies.
+    events : bool
+        Whether the events of runs are looked at: for digests and the disks' metrics.
     order : str
         ``kind`` (what takes equally long together) or ``spread`` (each part of it is a fair
         one, for a budget).
@@ -59,6 +61,7 @@ class Plan:
     repeat: int = 1
     repeat_exact: bool = False
     bins: bool = False
+    events: bool = True
     order: str = "kind"
 
     @cached_property
@@ -99,11 +102,13 @@ class Plan:
             self.seed,
             self.repeat_exact,
             self.bins,
+            self.events,
         )
 
     def describe(self) -> dict[str, Any]:
         """What must be the same in all runs of a folder."""
-        return {"columns": {c.name: c.kind for c in self.columns}, "bins": self.bins}
+        described = {"columns": {c.name: c.kind for c in self.columns}, "bins": self.bins}
+        return described if self.events else {**described, "events": False}
 
     def identity(self, runs: Sequence[RunOf]) -> dict[str, Any]:
         """Columns that tell runs apart."""
@@ -230,6 +235,7 @@ def plan(
     repeat: int = 1,
     repeat_exact: bool = False,
     bins: bool = False,
+    events: bool = True,
     order: str = "kind",
 ) -> Plan:
     """A sweep, checked: its points are made, and a few of them planned."""
@@ -251,6 +257,7 @@ def plan(
         repeat,
         repeat_exact,
         bins,
+        events,
         order,
     )
     _rehearse(planned)

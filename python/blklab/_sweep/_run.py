@@ -45,6 +45,7 @@ def sweep(
     design_seed: int = 0,
     where: Where = None,
     bins: bool = False,
+    events: bool = True,
     budget_runs: int | None = None,
     budget_seconds: float | None = None,
     shard: tuple[int, int] | str | None = None,
@@ -84,6 +85,9 @@ def sweep(
     bins : bool, default False
         Rows have fio's bins of completion latency (``clat_bins``), for
         :meth:`Sweep.percentiles`.
+    events : bool, default True
+        False for the metrics of jobs alone, which takes half the time: rows have neither a
+        digest nor metrics of the disks.
     budget_runs, budget_seconds : optional
         At most so many runs, or seconds of wall time. The runs are then begun in an order in
         which each part of them is a fair one.
@@ -134,6 +138,7 @@ def sweep(
         repeat=repeat,
         repeat_exact=repeat_exact,
         bins=bins,
+        events=events,
         order=order_of(design, budget_runs, budget_seconds),
     )
     return carry_out(

@@ -46,7 +46,7 @@ class Batch:
         What the values of each run are values of.
     runs : sequence of RunOf
         The runs.
-    seed, repeat_exact, bins
+    seed, repeat_exact, bins, events
         As in the plan.
     """
 
@@ -58,6 +58,7 @@ class Batch:
     seed: int
     repeat_exact: bool
     bins: bool
+    events: bool
 
     def run(self) -> Outcome:
         """Runs it, and writes its rows."""
@@ -162,7 +163,7 @@ def _run(batch: Batch) -> tuple[int, list[tuple[int, str, str]], float]:
         except Exception as e:
             failed.append((place, type(e).__name__, str(e)))
     start = time.perf_counter()
-    table, failures = _native.sweep(points, 1, batch.bins)
+    table, failures = _native.sweep(points, 1, batch.bins, batch.events)
     simulated = time.perf_counter() - start
     for point, kind, text in failures:
         if kind == "Interrupted":
