@@ -282,11 +282,11 @@ impl<H: Host> PageCache<H> {
         }
     }
 
-    /// Sleeps for so many ticks (`schedule_timeout`).
+    /// Sleeps for so many ticks (`io_schedule_timeout`).
     pub(crate) async fn sleep_ticks(&self, ticks: u64) {
         let ticks = ticks + u64::from(self.config.features.sleeps_past_tick);
         let until = self.host.hz().start_of(self.host.jiffies().plus(ticks));
-        let pause = self.host.sleep(until.since(self.host.now()));
+        let pause = self.host.sleep_for_io(until.since(self.host.now()));
         self.sleeping(Sleep::Pause, pause).await;
     }
 }

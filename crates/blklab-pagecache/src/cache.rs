@@ -156,7 +156,7 @@ impl<H: Runtime> PageCache<H> {
             // lost, even if the unplug brings the end about.
             let waits = self.with(|s| s.file(id).wait(page, what, me));
             if waits {
-                self.host.suspend().await;
+                self.host.suspend_for_io().await;
             }
         }
     }

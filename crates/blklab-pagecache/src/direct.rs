@@ -316,7 +316,7 @@ impl<H: Host> PageCache<H> {
                 self.host.unplug();
             }
             if pending() {
-                self.host.suspend().await;
+                self.host.suspend_for_io().await;
             }
         }
         match self.with(|s| s.directs.remove(key)) {

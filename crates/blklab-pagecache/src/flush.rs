@@ -22,7 +22,7 @@ impl<H: Host> PageCache<H> {
         while pending() {
             self.host.unplug();
             if pending() {
-                self.host.suspend().await;
+                self.host.suspend_for_io().await;
             }
         }
     }

@@ -79,7 +79,7 @@ impl<H: Host> PageCache<H> {
         while self.with(left) > 0 {
             self.host.unplug();
             if self.with(left) > 0 {
-                self.host.suspend().await;
+                self.host.suspend_for_io().await;
             }
         }
         let group = self.with(|s| s.groups.remove(key));

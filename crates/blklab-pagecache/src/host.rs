@@ -112,6 +112,11 @@ pub trait Runtime: Clone + 'static {
     /// test the condition again.
     async fn suspend(&self);
 
+    /// The same, for I/O (`io_schedule`): the time counts as I/O pressure.
+    async fn suspend_for_io(&self) {
+        self.suspend().await;
+    }
+
     /// Makes a suspended task runnable; nothing if it is not suspended.
     fn wake(&self, task: TaskId);
 
@@ -124,6 +129,11 @@ pub trait Runtime: Clone + 'static {
 
     /// Sleeps for a span.
     async fn sleep(&self, span: Span);
+
+    /// The same, for I/O (`io_schedule_timeout`).
+    async fn sleep_for_io(&self, span: Span) {
+        self.sleep(span).await;
+    }
 
     /// Works for a span of processor time. Where tasks share a processor, when it
     /// is this one's turn; others may go first between its pieces, not within.

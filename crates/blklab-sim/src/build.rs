@@ -226,6 +226,9 @@ pub(crate) fn build_queue(
             let mut queue = mq::Queue::new(dev, feat, limits, elevator, timers);
             queue.limit_groups(Gate::new(throttle));
             queue.add_group_policies(policies);
+            if tasks.has_groups() && !e.has_groups_of_v1() {
+                queue.count_groups();
+            }
             Queue::Mq(Box::new(queue))
         }
     })

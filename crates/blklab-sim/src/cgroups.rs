@@ -53,16 +53,16 @@ fn table_with(e: &Experiment, io_max: impl Fn(&Cgroup) -> Option<IoMax>) -> Task
     tasks
 }
 
-/// What was held of each group's bios, and what their policies say; empty if no group has
-/// limits or policies.
+/// What was held of each group's bios, what they moved, what their policies say and how long
+/// tasks stood still; of groups of the first version, what was held alone, if any has limits.
 pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
-    m.queue_state(|q| {
+    let mut uses: Vec<CgroupUse> = m.queue_state(|q| {
         let gate = q.gate();
-        let policies = match q {
+        let counting = match q {
             Queue::Sq(_) => None,
-            Queue::Mq(queue) => Some(queue).filter(|queue| queue.has_group_policies()),
+            Queue::Mq(queue) => Some(queue).filter(|queue| queue.counts_groups()),
         };
-        if !gate.has_limits() && policies.is_none() {
+        if !gate.has_limits() && counting.is_none() {
             return Vec::new();
         }
         let use_of = |(group, number): (&Cgroup, u16)| {
@@ -76,16 +76,24 @@ pub fn cgroup_uses(m: &Machine, e: &Experiment) -> Vec<CgroupUse> {
             CgroupUse {
                 name: group.name.clone(),
                 held: gate.has_limits().then(held),
-                moved: policies.map(|queue| moved(queue, e, &group.name)),
-                said: policies
+                moved: counting.map(|queue| moved(queue, e, &group.name)),
+                said: counting
                     .map(|queue| queue.policies_say(number))
                     .unwrap_or_default(),
+                pressure: None,
             }
         };
         let groups = e.cgroups.iter().zip(1..);
         let below_root = groups.filter(|(group, _)| !group.is_root());
         below_root.map(use_of).collect()
-    })
+    });
+    // Groups of the first version have no io.pressure.
+    if !e.has_groups_of_v1() {
+        for group in &mut uses {
+            group.pressure = m.pressure(number_of(e, &group.name));
+        }
+    }
+    uses
 }
 
 /// What a group and those below it moved.

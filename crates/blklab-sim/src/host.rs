@@ -94,6 +94,10 @@ impl Runtime for Machine {
         Machine::suspend(self).await;
     }
 
+    async fn suspend_for_io(&self) {
+        Machine::suspend_for_io(self).await;
+    }
+
     fn wake(&self, task: TaskId) {
         Machine::wake(self, task);
     }
@@ -104,6 +108,10 @@ impl Runtime for Machine {
 
     async fn sleep(&self, span: Span) {
         self.sleep_until(Machine::now(self) + span).await;
+    }
+
+    async fn sleep_for_io(&self, span: Span) {
+        self.sleep_for_io_until(Machine::now(self) + span).await;
     }
 
     async fn work(&self, span: Span, pieces: u64) {

@@ -179,6 +179,7 @@ fn outcome(
     Ok(Outcome {
         sysfs: crate::told::sysfs(machine),
         cgroups: cgroup_uses(machine, e),
+        pressure: machine.pressure(0),
         end: machine.now(),
         interrupted: stop.load(Ordering::Relaxed),
         notes,

@@ -25,7 +25,7 @@ mod site;
 mod surroundings;
 
 pub use jobs::{JobLog, JobText, job_file_of, log_name, logs_of};
-pub use outcome::{CgroupUse, Figure, Held, JobResult, Moved, Outcome};
+pub use outcome::{CgroupUse, Figure, Held, JobResult, Moved, Outcome, Pressure, Stall};
 pub use plan::{Needs, Plan, Planner, Target, Work};
 pub use replay::Replay;
 pub use report::{job_info, stat_options};

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub sysfs: Vec<(String, String)>,
     /// What control groups came to; empty if there is nothing to tell.
     pub cgroups: Vec<CgroupUse>,
+    /// How long the machine's tasks stood still for I/O, where that is counted.
+    pub pressure: Option<Pressure>,
     /// When the run ended.
     pub end: Time,
     /// Whether it was ended from outside.
@@ -79,6 +81,31 @@ pub struct CgroupUse {
     pub moved: Option<Moved>,
     /// What else the kernel says of it: words of its `io.stat`.
     pub said: Vec<String>,
+    /// How long its tasks stood still for I/O, where that is counted.
+    pub pressure: Option<Pressure>,
+}
+
+/// Time in which tasks stood still for I/O: a group's `io.pressure`, or `/proc/pressure/io`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// Some of them did.
+    pub some: Stall,
+    /// Some of them did, and none ran.
+    pub full: Stall,
+}
+
+/// A line of that file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stall {
+    /// `avg10`, `avg60`, `avg300`, in hundredths of a percent.
+    pub percent_hundredths: [u32; 3],
+    /// `total`.
+    pub total_us: u64,
+}
+
+impl Stall {
+    /// The averages by their names.
+    pub const AVERAGES: [&'static str; 3] = ["avg10", "avg60", "avg300"];
 }
 
 /// Bios of a control group that `io.max` held.

@@ -7,6 +7,7 @@ use crate::matrix::Cell;
 use crate::metric::{DISK, DiskNumbers};
 use crate::run::RunOutput;
 use blklab_experiment::{Experiment, Facts};
+use blklab_target::{Pressure, Stall};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -67,8 +68,11 @@ pub struct RunRecord {
     pub interrupted: bool,
     /// Read-only files of the scheduler in sysfs at the end.
     pub sysfs: Map<String, Value>,
-    /// What limits of control groups did, by group.
+    /// What control groups came to, by group.
     pub cgroups: Map<String, Value>,
+    /// How long the machine's tasks stood still for I/O, where that is counted.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub pressure: Value,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
     /// Metrics of jobs and disks, by the columns of CSV.
@@ -112,6 +116,9 @@ impl RunRecord {
             if !g.said.is_empty() {
                 told.insert("said".into(), json!(g.said));
             }
+            if let Some(pressure) = &g.pressure {
+                told.insert("pressure".into(), pressure_value(pressure));
+            }
             (g.name.clone(), Value::Object(told))
         };
         RunRecord {
@@ -145,6 +152,7 @@ impl RunRecord {
                 .iter()
                 .map(|(name, text)| (name.as_str(), json!(text)))),
             cgroups: run.cgroups.iter().map(cgroup).collect(),
+            pressure: run.pressure.as_ref().map_or(Value::Null, pressure_value),
             notes: run.notes.clone(),
             metrics: metrics(run),
             counters: run.counters.clone(),
@@ -152,6 +160,21 @@ impl RunRecord {
             trace: json!(run.stats),
         }
     }
+}
+
+/// Lines of the kernel's file by their names; averages in percent.
+fn pressure_value(pressure: &Pressure) -> Value {
+    let line = |stall: &Stall| {
+        let percent = stall
+            .percent_hundredths
+            .map(|n| json!(f64::from(n) / 100.0));
+        let mut told: Map<String, Value> = std::iter::zip(Stall::AVERAGES, percent)
+            .map(|(name, percent)| (name.to_owned(), percent))
+            .collect();
+        told.insert("total_us".into(), json!(stall.total_us));
+        told
+    };
+    json!({ "some": line(&pressure.some), "full": line(&pressure.full) })
 }
 
 /// What a request takes of processors, where that is modelled.

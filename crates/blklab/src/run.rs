@@ -17,7 +17,7 @@ use blklab_analysis::stats::TraceStats;
 use blklab_analysis::watch::{BioFigures, BioFilter};
 use blklab_experiment::Facts;
 use blklab_fio::parse::JobFile;
-use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Sinks};
+use blklab_target::{CgroupUse, JobResult, Outcome, Plan, Pressure, Sinks};
 use blklab_trace::{CounterSink, Digest, Event, TraceHeader, TraceSink};
 use blklab_types::Error;
 use blklab_types::{Dev, Pid, Time};
@@ -101,8 +101,10 @@ pub struct RunOutput {
     pub array: Option<DeviceUse>,
     /// Read-only files of the scheduler in sysfs at the end: name and text.
     pub sysfs: Vec<(String, String)>,
-    /// What limits of control groups did; empty if no group has any.
+    /// What control groups came to; empty if there is nothing to tell.
     pub cgroups: Vec<CgroupUse>,
+    /// How long the machine's tasks stood still for I/O, where that is counted.
+    pub pressure: Option<Pressure>,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
     /// Whether the run was ended from outside.
@@ -324,6 +326,7 @@ impl RunOutput {
             array: None,
             sysfs: outcome.sysfs,
             cgroups: outcome.cgroups,
+            pressure: outcome.pressure,
             notes: outcome.notes,
             interrupted: outcome.interrupted,
             verified: false,

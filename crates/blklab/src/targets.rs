@@ -5,7 +5,7 @@
 pub use blklab_sim::{Sim, catalogue, catalogue_with};
 pub use blklab_target::{
     CgroupUse, Failed, Held, JobLog, JobResult, JobText, Moved, Needs, Outcome, Plan, Planner,
-    RealSurroundings, Sinks, Site, Target, Work, memory,
+    Pressure, RealSurroundings, Sinks, Site, Stall, Target, Work, memory,
 };
 
 use blklab_kernel_target::Kernel;

@@ -101,7 +101,9 @@ pub struct Queue {
     chains: Chains,
     /// What may hold bios back before they get a request.
     policies: Chain,
-    /// Groups have policies, so what they move is counted.
+    /// Groups have policies.
+    has_group_policies: bool,
+    /// What groups move is counted.
     counts_groups: bool,
     /// By group.
     moved: Vec<GroupMoved>,
@@ -178,6 +180,7 @@ impl Queue {
             submitters: IdVec::default(),
             chains: Chains::default(),
             policies: Chain::new(wbt),
+            has_group_policies: false,
             counts_groups: false,
             moved: Vec::new(),
             gate: Gate::default(),

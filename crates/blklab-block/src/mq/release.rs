@@ -19,8 +19,13 @@ impl Queue {
     /// those of the queue.
     pub fn add_group_policies(&mut self, policies: GroupPolicies) {
         let wbt_was_set = self.core.limits.wbt_lat_us.is_some();
-        self.counts_groups |= !policies.is_empty();
+        self.has_group_policies |= !policies.is_empty();
         (self.policies).add_groups(policies, &self.core.feat, wbt_was_set);
+    }
+
+    /// Counts from here on what each group moves.
+    pub fn count_groups(&mut self) {
+        self.counts_groups = true;
     }
 
     /// Limits of groups, and what waits for them.
@@ -41,10 +46,10 @@ impl Queue {
     /// If no task runs: a bug in the caller.
     pub fn submit_released(&mut self, cx: &mut Cx<'_>) -> Option<Submit> {
         let bio = self.gate.next_released(cx)?;
+        self.count_for_group(&bio);
         let queued = match bio.completion {
             Completion::Split { chain } => self.chains.queued(chain),
             _ => {
-                self.count_for_group(&bio);
                 events::bio_event(self.core.dev, cx, Action::Queue, Kind::Queue, &bio);
                 cx.now
             }

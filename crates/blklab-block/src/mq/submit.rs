@@ -121,7 +121,10 @@ impl Queue {
         }
         self.end_implicit_plug(cx, task);
         match self.submitter(task).rest.take() {
-            Some(mut rest) if !self.is_held(cx, &rest.bio, true) => self.go_on(cx, &mut rest),
+            Some(mut rest) if !self.is_held(cx, &rest.bio, true) => {
+                self.count_for_group(&rest.bio);
+                self.go_on(cx, &mut rest)
+            }
             _ => Submit::Done,
         }
     }
@@ -157,6 +160,7 @@ impl Queue {
             if front.is_none() || self.is_held(cx, &pending.bio, true) {
                 return Submit::Done;
             }
+            self.count_for_group(&pending.bio);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::output::{bytes, fold, hanging, time};
 use anyhow::Result;
 use blklab::findings::counted;
 use blklab::summary::Table;
-use blklab::targets::{CgroupUse, Held};
+use blklab::targets::{CgroupUse, Held, Pressure};
 use blklab::{failures, same};
 use std::io::Write;
 
@@ -99,6 +99,11 @@ fn groups(out: &mut impl Write, cell: &str, groups: &[CgroupUse]) -> std::io::Re
         }
         if words.is_empty() {
             words.push("none".to_owned());
+        }
+        if let Some(Pressure { some, full }) = &group.pressure {
+            let span = |us: u64| time(us as f64 * 1000.0);
+            let (some, full) = (span(some.total_us), span(full.total_us));
+            words.push(format!("stalled for {some}, in full for {full}"));
         }
         words.extend(group.said.iter().cloned());
         let name = format!("  {}: ", group.name);

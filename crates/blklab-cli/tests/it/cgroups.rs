@@ -33,6 +33,10 @@ fn limits_of_two_groups_below_one() {
     let groups = &run["blklab"]["cgroups"];
     assert!(groups["tenant/slow"]["held_bios"].as_u64() > Some(0));
     assert!(groups["tenant/slow"]["longest_hold_ns"].as_u64() <= Some(110_000_000));
+    assert_eq!(groups["tenant/slow"]["read_ios"].as_f64(), Some(slow));
+    assert_eq!(groups["tenant"]["read_ios"].as_f64(), Some(slow + fast));
+    assert!(groups["tenant"]["pressure"]["full"]["total_us"].is_u64());
+    assert!(run["blklab"]["pressure"]["some"]["avg10"].is_f64());
     let again = json(&f, &["run", &example("cgroups.toml")]);
     assert_eq!(again["blklab"]["digest"], run["blklab"]["digest"]);
 }
@@ -63,6 +67,8 @@ fn a_job_file_is_limited_by_settings() {
         text.contains("bios throttled by io.max (cgroup.a.io.max=wbps=2097152):\n  a: "),
         "{text}"
     );
+    let moved = "  a: 4MiB written in 64 I/Os, stalled for ";
+    assert!(text.contains(moved), "{text}");
     // A run directory holds the groups.
     let one = ["--out", "dir", "--set", "cgroup.a.io.max=wbps=1048576"];
     f.ok(&[&["run", "w.fio"], &kernel[..], &one].concat());

@@ -92,7 +92,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         while self.with(|s| s.bios.is_in_flight(bio)) {
             self.host.unplug();
             if self.with(|s| s.bios.is_in_flight(bio)) {
-                self.host.suspend().await;
+                self.host.suspend_for_io().await;
             }
         }
     }

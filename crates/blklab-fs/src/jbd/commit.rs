@@ -342,7 +342,7 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         while !done() {
             self.host.unplug();
             if !done() {
-                self.host.suspend().await;
+                self.host.suspend_for_io().await;
             }
         }
     }

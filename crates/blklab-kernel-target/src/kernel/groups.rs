@@ -6,7 +6,7 @@
 //! jobs into their groups itself (`cgroup=`).
 
 use blklab_experiment::{Cgroup, Experiment};
-use blklab_target::{CgroupUse, Moved};
+use blklab_target::{CgroupUse, Moved, Pressure, Stall};
 use blklab_types::Error;
 use std::fmt::Write as _;
 
@@ -18,6 +18,10 @@ const V1: &str = "/sys/fs/cgroup/blkio";
 const OF_DISK: [&str; 4] = ["io.max", "io.latency", "io.cost.", "blkio.throttle."];
 /// What files for results are called: this, the number of the group, what it is.
 const RESULT: &str = "group.";
+
+/// The same of the machine, and where a kernel that counts pressure has it.
+const MACHINE: &str = "machine";
+const OF_MACHINE: &str = "/proc/pressure/io";
 
 /// Which hierarchy the groups are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +140,11 @@ pub(super) fn keep_results(s: &mut String, groups: &[Cgroup]) {
     for (i, group) in groups.iter().enumerate().filter(|(_, g)| !g.is_root()) {
         let folder = folder(root(version), group);
         let _ = match version {
-            Version::V2 => writeln!(s, "cat '{folder}/io.stat' > {RESULT}{i}.stat"),
+            Version::V2 => writeln!(
+                s,
+                "cat '{folder}/io.stat' > {RESULT}{i}.stat\n\
+                 cat '{folder}/io.pressure' > {RESULT}{i}.pressure 2>/dev/null || :"
+            ),
             Version::V1 => writeln!(
                 s,
                 "cat '{folder}/blkio.throttle.io_service_bytes_recursive' > {RESULT}{i}.bytes\n\
@@ -144,11 +152,18 @@ pub(super) fn keep_results(s: &mut String, groups: &[Cgroup]) {
             ),
         };
     }
+    if !groups.is_empty() {
+        let _ = writeln!(s, "cat {OF_MACHINE} > {RESULT}{MACHINE} 2>/dev/null || :");
+    }
 }
 
 /// What was found of groups, by their places in the experiment.
 #[derive(Debug, Default)]
-pub(super) struct Uses(Vec<(usize, CgroupUse)>);
+pub(super) struct Uses {
+    groups: Vec<(usize, CgroupUse)>,
+    /// Of the machine.
+    pub(super) pressure: Option<Pressure>,
+}
 
 impl Uses {
     /// Takes one of the files; whether it is one.
@@ -158,22 +173,27 @@ impl Uses {
 
     /// Takes the text of a file.
     pub(super) fn take(&mut self, name: &str, text: &str) {
+        if name.strip_prefix(RESULT) == Some(MACHINE) {
+            self.pressure = read_pressure(text);
+            return;
+        }
         let Some((number, what)) = name.strip_prefix(RESULT).and_then(|n| n.split_once('.')) else {
             return;
         };
         let Ok(place) = number.parse() else {
             return;
         };
-        let at = match self.0.iter().position(|(other, _)| *other == place) {
+        let at = match self.groups.iter().position(|(other, _)| *other == place) {
             Some(at) => at,
             None => {
-                self.0.push((place, CgroupUse::default()));
-                self.0.len() - 1
+                self.groups.push((place, CgroupUse::default()));
+                self.groups.len() - 1
             }
         };
-        let group = &mut self.0[at].1;
+        let group = &mut self.groups[at].1;
         match what {
             "stat" => read_stat(group, text),
+            "pressure" => group.pressure = read_pressure(text),
             "bytes" => group.moved.get_or_insert_default().bytes = read_v1(text),
             _ => group.moved.get_or_insert_default().ios = read_v1(text),
         }
@@ -181,8 +201,8 @@ impl Uses {
 
     /// In the order of the experiment.
     pub(super) fn into_uses(mut self, groups: &[Cgroup]) -> Vec<CgroupUse> {
-        self.0.sort_by_key(|(place, _)| *place);
-        let named = self.0.into_iter().filter_map(|(place, group)| {
+        self.groups.sort_by_key(|(place, _)| *place);
+        let named = self.groups.into_iter().filter_map(|(place, group)| {
             let name = groups.get(place)?.name.clone();
             Some(CgroupUse { name, ..group })
         });
@@ -224,6 +244,29 @@ fn read_stat(group: &mut CgroupUse, text: &str) {
         }
     }
     group.moved = Some(moved);
+}
+
+/// `some avg10=0.00 avg60=1.25 avg300=0.30 total=12345`, and the same of `full`; none of a
+/// kernel that does not count it.
+fn read_pressure(text: &str) -> Option<Pressure> {
+    let line = |which: &str| {
+        let mut lines = text.lines().map(str::split_whitespace);
+        let words = lines.find_map(|mut words| (words.next() == Some(which)).then_some(words))?;
+        let mut stall = Stall::default();
+        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+            if let Some(i) = Stall::AVERAGES.iter().position(|average| *average == name) {
+                let percent: f64 = value.parse().ok()?;
+                stall.percent_hundredths[i] = (percent * 100.0).round() as u32;
+            } else if name == "total" {
+                stall.total_us = value.parse().ok()?;
+            }
+        }
+        Some(stall)
+    };
+    Some(Pressure {
+        some: line("some")?,
+        full: line("full")?,
+    })
 }
 
 /// `254:0 Read 4096`, a line each.
@@ -288,6 +331,22 @@ mod tests {
         let new = group("b", &[("io.latency", "target=1")]);
         let error = check(&[old, new]).expect_err("two versions").to_string();
         assert!(error.contains("io.latency is of the unified"), "{error}");
+    }
+
+    #[test]
+    fn pressure_of_groups_and_of_the_machine_is_read() {
+        let text = "some avg10=42.19 avg60=1.05 avg300=0.00 total=7763263\n\
+                    full avg10=41.53 avg60=1.00 avg300=0.00 total=7640508\n";
+        let mut uses = Uses::default();
+        uses.take("group.machine", text);
+        uses.take("group.0.pressure", text);
+        uses.take("group.1.pressure", "");
+        let machine = uses.pressure.expect("it is counted");
+        assert_eq!(machine.some.percent_hundredths, [4219, 105, 0]);
+        assert_eq!(machine.full.total_us, 7_640_508);
+        let uses = uses.into_uses(&[group("a", &[]), group("b", &[])]);
+        assert_eq!(uses[0].pressure, Some(machine));
+        assert_eq!(uses[1].pressure, None);
     }
 
     #[test]

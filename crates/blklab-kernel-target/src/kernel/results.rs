@@ -177,6 +177,7 @@ pub(super) fn read(
     }
     Ok(Outcome {
         jobs,
+        pressure: found.groups.pressure,
         cgroups: found.groups.into_uses(&e.cgroups),
         end,
         notes,

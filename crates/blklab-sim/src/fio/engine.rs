@@ -106,6 +106,8 @@ pub(crate) struct Engine {
     threads: Option<GlibcAio<Calls>>,
     /// The kernel's workers, to which io_uring leaves what would sleep.
     workers: Option<UringWorkers>,
+    /// Who waits for completions is in iowait.
+    waits_in_iowait: bool,
     /// Records that the last commit submitted.
     pub(crate) submitted: Vec<u32>,
 }
@@ -166,6 +168,7 @@ impl Engine {
         Engine {
             kind,
             workers,
+            waits_in_iowait: kind == Kind::Uring && calls.uring.waits_in_iowait,
             direct: direct && kind != Kind::Mmap,
             depth,
             calls,
@@ -515,6 +518,7 @@ impl Engine {
                 while !self.take_events(min, room, &mut got, out) {
                     match &self.workers {
                         Some(workers) => self.m.suspend_owner(workers.pool).await,
+                        None if self.waits_in_iowait => self.m.suspend_for_io().await,
                         None => self.m.suspend().await,
                     }
                 }

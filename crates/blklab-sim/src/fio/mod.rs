@@ -297,6 +297,7 @@ impl Ready {
             jobs,
             sysfs: crate::told::sysfs(&m),
             cgroups: cgroup_uses(&m, &e),
+            pressure: m.pressure(0),
             end,
             notes,
         })

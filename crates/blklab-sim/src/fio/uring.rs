@@ -19,6 +19,8 @@ const WORKERS_PER_CPU: u32 = 4;
 blklab_kernel::features! {
     /// What a release does.
     pub(crate) struct Features {
+        /// Who waits for completions is in iowait.
+        pub(crate) waits_in_iowait: bool = false,
         /// A submission that would sleep for a request is refused instead, and a worker
         /// makes it.
         pub(crate) submits_without_sleep: bool = false,
@@ -27,8 +29,12 @@ blklab_kernel::features! {
         pub(crate) wakes_idle_workers: bool = false,
     }
 
-    /// What changed, release by release. Read were 6.1, 6.12 and 7.3.
+    /// What changed, release by release. Read were 6.1, 6.12 and 7.3, of iowait 5.10, too.
     pub(crate) const CHANGES = {
+        "5.10": "who waits for completions is in iowait (in the stable releases 5.10.223, 6.1.176)",
+            "io_uring/io_uring.c" => {
+            waits_in_iowait: true,
+        }
         "5.12": "what would sleep for a request is left to worker threads of the process",
             "io_uring/io-wq.c" => {
             submits_without_sleep: true,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The agenda's loop: what is due next, and who it is for.
 
+use super::pressure::Doing;
 use super::tasks::Body;
 use super::{Disk, Machine, World};
 use blklab_block::md::Array;
@@ -142,6 +143,7 @@ impl Machine {
         }
         let mut w = self.inner.world.borrow_mut();
         if ready {
+            w.task_is(task, Doing::Sleeps);
             w.stops_running(task);
         } else {
             w.gives_way(task);

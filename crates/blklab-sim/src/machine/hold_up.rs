@@ -33,7 +33,7 @@ impl Machine {
         let until = self.inner.world.borrow_mut().held_up_until();
         if let Some(until) = until {
             self.flush_task_plug();
-            self.sleep_until(until).await;
+            self.sleep_for_io_until(until).await;
         }
     }
 }

@@ -4,7 +4,8 @@
 //! `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
 //! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
-//! work, `workers` are pools of threads, `scheduler_time` is what requests take of processors, `counters` says how full
+//! work, `workers` are pools of threads, `pressure` is how long
+//! tasks stood still for I/O, `scheduler_time` is what requests take of processors, `counters` says how full
 //! pools and caches are, where somebody asks.
 
 mod counters;
@@ -13,6 +14,7 @@ mod hold_up;
 mod interrupts;
 mod kblockd;
 mod placement;
+mod pressure;
 mod processors;
 mod router;
 mod scheduler_time;
@@ -43,6 +45,7 @@ use blklab_types::{BioKey, Pid, TaskId, Time};
 use counters::Counters;
 use interrupts::Ended;
 use placement::Placement;
+use pressure::Pressures;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -140,6 +143,8 @@ struct World {
     first_task: usize,
     /// Who runs on which, where there are several.
     placement: Placement,
+    /// How long tasks stood still for I/O, where that is counted.
+    pressures: Option<Box<Pressures>>,
     wake_times: WakeTimes,
     /// By how much wake-ups by other processors differ.
     wake_spread: Stream,
@@ -213,6 +218,9 @@ impl Machine {
             _ => 0,
         };
         let kernel = config.kernel.in_part(Part::Processor);
+        let counts_pressure = kernel.is_from(pressure::FIRST) && config.tasks.has_groups();
+        let pressures = counts_pressure
+            .then(|| Box::new(Pressures::new(&config.tasks, nr_cpus.unwrap_or(1), hz)));
         let placement = Placement::new(placed, llc_cpus, kernel);
         let world = World {
             agenda: config.agenda,
@@ -250,6 +258,7 @@ impl Machine {
             nr_cpus: nr_cpus.unwrap_or(1),
             first_task: 0,
             placement,
+            pressures,
             wake_times: config.cpu.wake_times(),
             wake_spread: Stream::named(config.seed, "wake-ups"),
             kblockd: None,

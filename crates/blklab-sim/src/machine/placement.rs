@@ -10,6 +10,7 @@
 //! many others (`wake_wide`), processors of one core.
 
 use super::World;
+use super::pressure::Doing;
 use crate::cpu::Features;
 use blklab_kernel::KernelVersion;
 use blklab_types::TaskId;
@@ -106,6 +107,7 @@ impl World {
     /// A task wakes up: by an interrupt or a task on processor `by`.
     #[inline]
     pub(super) fn begins_to_run(&mut self, task: TaskId, by: u16) {
+        self.task_is(task, Doing::Runs);
         if self.placement.running.is_empty() || self.states[task.idx()].place.runs {
             return;
         }
@@ -135,8 +137,9 @@ impl World {
     #[inline]
     pub(super) fn gives_way(&mut self, task: TaskId) {
         let state = &mut self.states[task.idx()];
-        let naps = std::mem::take(&mut state.place.naps) && !state.place.computes;
-        if state.suspended || naps {
+        let naps = std::mem::take(&mut state.place.naps);
+        if (state.suspended || naps) && !state.place.computes {
+            self.task_is(task, self.asleep(task));
             self.stops_running(task);
         }
     }

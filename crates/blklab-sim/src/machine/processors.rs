@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How tasks share processors, and the time that they take of them.
 
+use super::pressure::Doing;
 use super::tasks::{Suspend, TaskState};
 use super::{Machine, World};
 use crate::cpu::{Mode, Turn};
@@ -169,6 +170,7 @@ impl Machine {
             return true;
         }
         let w = &mut *self.inner.world.borrow_mut();
+        w.task_is(task, Doing::Runs);
         w.cpu.is_done_computing(task, w.agenda.now())
     }
 
@@ -274,13 +276,15 @@ impl Machine {
     /// Lets time pass as a sleep does, but the task has its processor meanwhile.
     pub(crate) async fn spin_until(&self, time: Time) {
         let task = self.current();
-        let computes = |does| {
-            let states = &mut self.inner.world.borrow_mut().states;
-            states[task.idx()].place.computes = does;
-        };
-        computes(true);
+        self.set_computes(task, true);
         self.sleep_until(time).await;
-        computes(false);
+        self.set_computes(task, false);
+    }
+
+    /// A task has a processor, or waits for it, though it is not polled; or no longer.
+    fn set_computes(&self, task: TaskId, does: bool) {
+        let states = &mut self.inner.world.borrow_mut().states;
+        states[task.idx()].place.computes = does;
     }
 
     /// Computes for a span in the program of the task: others may take the processor
@@ -310,9 +314,11 @@ impl Machine {
                 w.agenda.wake_task_at(task, end);
             }
         }
+        self.set_computes(task, true);
         while !self.inner.world.borrow().cpu.has_ended(task, self.now()) {
             Suspend { polled: false }.await;
         }
+        self.set_computes(task, false);
         let w = &mut *self.inner.world.borrow_mut();
         w.cpu.end(w.agenda.now());
     }

@@ -169,7 +169,7 @@ impl Machine {
                 Submit::Sleeps(pending) => {
                     self.worker_sleeps();
                     while !self.is_granted(task) {
-                        self.suspend().await;
+                        self.suspend_for_io().await;
                     }
                     self.worker_runs();
                     pending
@@ -264,7 +264,7 @@ impl Machine {
         let task = self.current();
         self.inner.world.borrow_mut().states[task.idx()].awaits_below = n;
         while self.outstanding(task) >= n {
-            self.suspend().await;
+            self.suspend_for_io().await;
         }
         self.inner.world.borrow_mut().states[task.idx()].awaits_below = 0;
     }

@@ -17,6 +17,8 @@ pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
 pub(super) struct TaskState {
     /// Suspended and not made runnable since.
     pub(super) suspended: bool,
+    /// Its sleeps are for I/O.
+    pub(super) in_iowait: bool,
     /// The request pool has room for it.
     pub(super) request_granted: bool,
     /// Bios on their way, of a process that counts them.
@@ -262,7 +264,12 @@ impl Machine {
             .borrow_mut()
             .congestion_waiters
             .push_back(task);
-        self.suspend_until(deadline).await;
+        self.inner
+            .world
+            .borrow_mut()
+            .agenda
+            .wake_task_at(task, deadline);
+        self.suspend_for_io().await;
         self.inner
             .world
             .borrow_mut()
@@ -295,6 +302,7 @@ impl Future for SleepUntil<'_> {
         }
         if self.time > now {
             if self.m.skips(&mut w, self.time) {
+                w.has_slept(now);
                 return Poll::Ready(());
             }
             let task = w.running.task.expect("called in a task");

@@ -157,10 +157,10 @@ impl Machine {
         }
     }
 
-    /// The owner of a pool sleeps until woken, and creates workers meanwhile.
+    /// The owner of a pool sleeps for its I/O until woken, and creates workers meanwhile.
     pub(crate) async fn suspend_owner(&self, id: PoolId) {
         self.inner.world.borrow_mut().pools[id.0].owner_sleeps = true;
-        self.suspend().await;
+        self.suspend_for_io().await;
         self.inner.world.borrow_mut().pools[id.0].owner_sleeps = false;
         while let Some(replaced) = self.take_wanted(id) {
             self.create_or_wake(id, replaced);

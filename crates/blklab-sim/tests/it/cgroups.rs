@@ -384,3 +384,64 @@ fn a_task_is_held_up_at_the_end_of_its_system_call_for_a_debt() {
     });
     assert!(held_up.count() > 10);
 }
+
+#[test]
+fn what_groups_move_is_counted_without_limits_and_with_the_groups_below() {
+    let e = multi_queue(&[("cgroup.up/a.io.max", "rbps=max")]);
+    let text = "runtime=0\ntime_based=0\nsize=4m\n[a]\ncgroup=up/a\n[b]\ncgroup=up/b\n[root]\n";
+    let ran = run(&e, &jobs(text));
+    let moved = |name: &str| {
+        let found = ran.outcome.cgroups.iter().find(|g| g.name == name);
+        found.expect("the group").moved.expect("it is counted")
+    };
+    assert_eq!(moved("up/a").bytes, [4 << 20, 0, 0]);
+    assert_eq!(moved("up/a").ios, [1024, 0, 0]);
+    assert_eq!(moved("up").ios, [2048, 0, 0]);
+}
+
+#[test]
+fn parts_of_bios_count_each_and_their_bytes_once() {
+    let e = multi_queue(&[("cgroup.a.io.max", "rbps=max")]);
+    let ran = run(&e, &jobs("bs=2m\nrw=read\ntime_based=0\n[a]\ncgroup=a\n"));
+    let moved = ran.outcome.cgroups[0].moved.expect("it is counted");
+    assert_eq!(moved.bytes, [64 << 20, 0, 0]);
+    let splits = ran.spans(Action::Split).len() as u64;
+    let queued = ran.events.iter().filter(|e| e.action == Action::Queue);
+    assert!(splits > 0);
+    assert_eq!(moved.ios[0], queued.count() as u64 + splits);
+}
+
+#[test]
+fn who_sleeps_in_io_schedule_is_stalled_and_who_sleeps_in_io_getevents_is_not() {
+    let e = multi_queue(&[("cgroup.up/a.io.max", "rbps=max")]);
+    let text = "iodepth=1\n[a]\ncgroup=up/a\nioengine=psync\n[b]\ncgroup=b\n\
+                [c]\ncgroup=c\nioengine=io_uring\n";
+    let ran = run(&e, &jobs(text));
+    let stalled_us = |name: &str| {
+        let found = ran.outcome.cgroups.iter().find(|g| g.name == name);
+        let pressure = found.expect("the group").pressure.expect("it is counted");
+        assert_eq!(pressure.some, pressure.full, "{name} has one task");
+        pressure.full.total_us
+    };
+    // Each read takes 100 us, and the device has room for all.
+    let reads = ios(&ran, "a");
+    let range = 98 * reads..=115 * reads;
+    assert!(
+        range.contains(&stalled_us("up/a")),
+        "{}",
+        stalled_us("up/a")
+    );
+    assert_eq!(stalled_us("up"), stalled_us("up/a"));
+    assert_eq!(stalled_us("b"), 0);
+    let reads = ios(&ran, "c");
+    let range = 98 * reads..=115 * reads;
+    assert!(range.contains(&stalled_us("c")), "{}", stalled_us("c"));
+    assert!(ran.outcome.pressure.expect("it is counted").some.total_us > 0);
+}
+
+#[test]
+fn pressure_is_counted_where_there_are_groups() {
+    let ran = run(&multi_queue(&[]), &jobs("runtime=1\n[a]\n"));
+    assert_eq!(ran.outcome.pressure, None);
+    assert!(ran.outcome.cgroups.is_empty());
+}

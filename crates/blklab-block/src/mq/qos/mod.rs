@@ -104,6 +104,12 @@ pub(crate) trait Policy: Debug {
     /// What a task sleeps for that sleeps here.
     fn sleeps_for(&self) -> SleepsFor;
 
+    /// What a group's tasks are held up for at the end: `use_delay` and `delay_nsec` of its
+    /// `io.stat`, if they are.
+    fn delay(&self, _group: u16) -> Option<(i64, u64)> {
+        None
+    }
+
     /// What `io.stat` of a group says of it, words such as `cost.usage=12`.
     fn says(&self, _group: u16) -> Vec<String> {
         Vec::new()
@@ -222,8 +228,13 @@ impl Chain {
         self.policies.iter_mut()
     }
 
-    /// What they say of a group.
+    /// What they say of a group, as with `blkcg_debug_stats` on: delays, which belong to
+    /// the group, come first.
     pub(crate) fn says(&self, group: u16) -> Vec<String> {
-        self.policies.iter().flat_map(|p| p.says(group)).collect()
+        let delay = self.policies.iter().find_map(|p| p.delay(group));
+        let delay =
+            delay.map(|(uses, ns)| [format!("use_delay={uses}"), format!("delay_nsec={ns}")]);
+        let each = self.policies.iter().flat_map(|p| p.says(group));
+        delay.into_iter().flatten().chain(each).collect()
     }
 }

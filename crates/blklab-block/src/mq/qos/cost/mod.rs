@@ -368,6 +368,12 @@ impl Policy for IoCost {
         SleepsFor::GroupCost
     }
 
+    /// Its delays are no number of reasons (`blkcg_set_delay`).
+    fn delay(&self, group: u16) -> Option<(i64, u64)> {
+        let us = self.groups[usize::from(group)].held_us;
+        (us > 0).then(|| (-1, Span::from_us(us).ns()))
+    }
+
     fn says(&self, group: u16) -> Vec<String> {
         let told = &self.groups[usize::from(group)].told;
         vec![

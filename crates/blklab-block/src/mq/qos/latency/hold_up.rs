@@ -32,6 +32,11 @@ impl HeldUp {
         self.owed_ns += faster_ns;
     }
 
+    /// What is owed.
+    pub(super) fn owed_ns(&self) -> u64 {
+        self.owed_ns
+    }
+
     /// How long a task is held up now.
     pub(super) fn of_now(&mut self, delays: u32, now: Time) -> Span {
         if delays == 0 {

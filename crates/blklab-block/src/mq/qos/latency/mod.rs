@@ -382,6 +382,12 @@ impl Policy for IoLatency {
         SleepsFor::GroupLatency
     }
 
+    fn delay(&self, group: u16) -> Option<(i64, u64)> {
+        let group = &self.groups[usize::from(group)];
+        let owed = group.held_up.owed_ns();
+        (group.delays > 0).then_some((i64::from(group.delays), owed))
+    }
+
     fn says(&self, group: u16) -> Vec<String> {
         let group = &self.groups[usize::from(group)];
         let depth = match group.depth {
