@@ -101,7 +101,7 @@ def test_the_names_of_blklabs_schedulers_are_taken(reader):
 
 #: Digests of the same runs with the scheduler `sstf` of examples/write-a-scheduler, whose
 #: tests have them, too.
-TWIN = {"reads": "ee4d2f452968af0c", "mixed": "028cada805c3b080"}
+TWIN = {"reads": "ee4d2f452968af0c", "mixed": "cfaf621e4f7879a1"}
 
 JOBS = {
     "reads": "[r]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nsize=1g\nio_size=2m\n",

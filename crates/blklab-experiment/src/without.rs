@@ -72,12 +72,12 @@ fn changes_called(
     kernel: KernelVersion,
     catalogue: &Catalogue,
 ) -> Vec<&'static Change> {
-    let named = there(kernel, catalogue).filter(|(owner, c)| change_name(owner, c) == name);
+    let named = changes_in(kernel, catalogue).filter(|(owner, c)| change_name(owner, c) == name);
     named.map(|(_, change)| change).collect()
 }
 
 /// What a kernel can be without.
-fn there(
+fn changes_in(
     kernel: KernelVersion,
     catalogue: &Catalogue,
 ) -> impl Iterator<Item = (&'static str, &'static Change)> {
@@ -86,7 +86,7 @@ fn there(
 }
 
 fn unknown(name: &str, kernel: KernelVersion, catalogue: &Catalogue) -> Error {
-    let there: Vec<String> = there(kernel, catalogue)
+    let there: Vec<String> = changes_in(kernel, catalogue)
         .map(|(owner, c)| change_name(owner, c))
         .collect();
     let names: Vec<&str> = there.iter().map(String::as_str).collect();

@@ -58,7 +58,7 @@ class Batch:
     seed: int
     repeat_exact: bool
     bins: bool
-    events: bool
+    events: bool = True
 
     def run(self) -> Outcome:
         """Runs it, and writes its rows."""

@@ -11,7 +11,8 @@ fn the_build_is_that_of_the_sources() {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
     let run =
         |program: &str, args: &[&str]| Command::new(program).args(args).current_dir(&web).output();
-    if !web.join("node_modules/uplot").is_dir() {
+    let is_there = |package: &str| web.join("node_modules").join(package).is_dir();
+    if !["uplot", "fflate", "esbuild"].into_iter().all(is_there) {
         let fetched = run("npm", &["ci", "--no-audit", "--no-fund"]);
         if !fetched.is_ok_and(|done| done.status.success()) {
             return eprintln!("skipped: npm cannot fetch what the front end is built with");

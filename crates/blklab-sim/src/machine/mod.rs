@@ -218,7 +218,7 @@ impl Machine {
             _ => 0,
         };
         let kernel = config.kernel.in_part(Part::Processor);
-        let counts_pressure = kernel.is_from(pressure::FIRST) && config.tasks.has_groups();
+        let counts_pressure = !kernel.has_single_queue() && config.tasks.has_groups();
         let pressures = counts_pressure
             .then(|| Box::new(Pressures::new(&config.tasks, nr_cpus.unwrap_or(1), hz)));
         let placement = Placement::new(placed, llc_cpus, kernel);

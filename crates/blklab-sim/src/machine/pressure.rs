@@ -18,12 +18,8 @@
 
 use super::{Machine, World};
 use blklab_block::TaskTable;
-use blklab_kernel::KernelVersion;
 use blklab_target::{Pressure, Stall};
 use blklab_types::{Hz, IdVec, Span, TaskId, Time};
-
-/// From then on the model counts it, and only where there are groups.
-pub(super) const FIRST: KernelVersion = KernelVersion::new(5, 0);
 
 /// `FIXED_1`.
 const ONE: u64 = 1 << 11;
@@ -189,7 +185,7 @@ impl Pressures {
                     sum.end_period(self.period);
                 }
             }
-            self.period_ends = self.period_ends + self.period;
+            self.period_ends += self.period;
         }
     }
 

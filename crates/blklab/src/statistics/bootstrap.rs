@@ -6,6 +6,16 @@ use super::figure::Figure;
 use super::student::tail_of_percentiles;
 use blklab_engine::Stream;
 
+/// The confidence of intervals and verdicts.
+pub const CONFIDENCE: f64 = 0.95;
+
+impl Figure {
+    /// The 95 % interval of the value; none of fewer than two runs.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        own_interval(self, CONFIDENCE)
+    }
+}
+
 /// Draws. More than enough for two digits.
 const DRAWS: usize = 2000;
 

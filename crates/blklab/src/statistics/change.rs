@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a figure changed from one side to the other.
 
-use super::bootstrap::interval;
+use super::bootstrap::{CONFIDENCE, interval};
 use super::figure::Figure;
 use super::student::probability;
 use blklab_analysis::metric::Aim;
 use serde::Serialize;
-
-/// The confidence of intervals and verdicts.
-pub const CONFIDENCE: f64 = 0.95;
 
 /// How a figure changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One number over the runs of a side.
 
-use super::bootstrap::own_interval;
-use super::change::CONFIDENCE;
 use blklab_fiostat::LatencyHist;
 
 /// One number over the runs of a side: its value in each run, and how these make one.
@@ -67,11 +65,6 @@ impl Figure {
     pub fn value(&self) -> f64 {
         let all: Vec<usize> = (0..self.runs()).collect();
         self.over(&all)
-    }
-
-    /// The 95 % interval of the value; none of fewer than two runs.
-    pub fn interval(&self) -> Option<[f64; 2]> {
-        own_interval(self, CONFIDENCE)
     }
 
     /// Whether all runs have the same value.

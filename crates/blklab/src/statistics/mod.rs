@@ -32,7 +32,8 @@ mod figure;
 mod student;
 mod warm_up;
 
-pub use change::{CONFIDENCE, Change, Verdict, adjust};
+pub use bootstrap::CONFIDENCE;
+pub use change::{Change, Verdict, adjust};
 pub use figure::Figure;
 pub use student::half_width;
 pub use warm_up::{BATCHES, warm_up};
