@@ -67,7 +67,7 @@ fn a_job_file_is_limited_by_settings() {
         text.contains("bios throttled by io.max (cgroup.a.io.max=wbps=2097152):\n  a: "),
         "{text}"
     );
-    let moved = "  a: 4MiB written in 64 I/Os, stalled for ";
+    let moved = "  a: 4.00MiB written in 64 I/Os, stalled for ";
     assert!(text.contains(moved), "{text}");
     // A run directory holds the groups.
     let one = ["--out", "dir", "--set", "cgroup.a.io.max=wbps=1048576"];
