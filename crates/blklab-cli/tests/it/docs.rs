@@ -57,6 +57,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--target kvm", "it needs an image that was fetched"),
     ("--against kernel", "it needs a kernel that was built"),
     ("BLKLAB_FUZZ_", "it fuzzes for minutes"),
+    ("blklab sweep FILE", "it is part of the package for Python"),
+    ("blklab tune FILE", "it is part of the package for Python"),
+    (
+        "blklab fleet TRACES",
+        "it is part of the package for Python",
+    ),
     (
         "pip install",
         "it builds for minutes; make python installs the wheel and tests it",
