@@ -88,11 +88,12 @@ class _Events:
     @property
     def findings(self) -> Table:
         """What made somebody wait, a row each, the worst first."""
-        return Table(self._held.findings())
+        return self.why().findings
 
     def why(self) -> Why:
         """What made somebody wait, with evidence, and what would help."""
-        return Why(self._held.why(), self.findings)
+        answer, findings = self._held.why()
+        return Why(answer, Table(findings))
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the events, as ``blklab trace stats --format json`` gives them."""

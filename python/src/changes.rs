@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What newer kernels change for an experiment, and which of their changes does it.
 
-use crate::errors::raise;
 use crate::experiment::Experiment;
 use crate::json::python_of;
 use crate::plan::Stack;
+use crate::run::run_one;
 use crate::scheduler::schedulers;
 use crate::waiting::wait_for;
 use blklab::kernel_changes::{Asked, kernel_changes};
@@ -34,7 +34,7 @@ pub(crate) fn changes<'py>(
             metrics,
             threads: threads.unwrap_or_else(blklab::parallel::cores),
         };
-        kernel_changes(&e, &asked, &targets::planner(own), &stop)
+        kernel_changes(&e, &asked, &targets::planner(own), &run_one, &stop)
     })?;
-    python_of(py, &steps.map_err(raise)?)
+    python_of(py, &steps?)
 }

@@ -6,13 +6,14 @@ use crate::json::{python_of, to_python};
 use crate::plan::{Plan, Planned};
 use crate::scheduler::with_schedulers;
 use crate::table::{Cells, Table, table};
-use crate::trace::{findings_table, rows_of, rows_of_run, table_of};
+use crate::trace::{answer, rows_of, rows_of_run, table_of};
 use crate::waiting::wait_for;
 use blklab::job_rows::{JobRow, job_rows};
 use blklab::metric::{DISK, DiskNumbers, JOBS};
 use blklab::record::RunRecord;
 use blklab::run::{Collect, RunOptions, RunOutput};
 use blklab::run_directory::{self, Contents, EVENTS};
+use blklab::targets;
 use blklab::types::Error;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ fn run_all(
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::interrupted().into());
         }
-        let ran = run_one(planned, options);
+        let ran = run_one(&planned.plan, options);
         if ran.is_err() {
             // Nobody waits for the others' results any more.
             options.stop.store(true, Ordering::Relaxed);
@@ -126,10 +127,10 @@ impl From<Failed> for PyErr {
 ///
 /// # Errors
 /// If the target or a scheduler fails.
-pub(crate) fn run_one(planned: &Planned, options: &RunOptions) -> Result<RunOutput, Failed> {
-    let ran = with_schedulers(&options.stop, || blklab::run::run(&planned.plan, options));
+pub(crate) fn run_one(plan: &targets::Plan, options: &RunOptions) -> Result<RunOutput, Failed> {
+    let ran = with_schedulers(&options.stop, || blklab::run::run(plan, options));
     let ran = ran.map_err(Failed::Python)?;
-    Ok(ran.map_err(|e| planned.plan.experiment().locate(e))?)
+    Ok(ran.map_err(|e| plan.experiment().locate(e))?)
 }
 
 /// The rows of some runs' jobs as a table: who they are, then every metric.
@@ -231,14 +232,10 @@ impl Run {
         Ok(table_of(rows, batches.map_err(raise)?))
     }
 
-    /// What made somebody wait, as `blklab why --format json` says it.
-    fn why<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python_of(py, &self.report(py)?)
-    }
-
-    /// The findings, a row each.
-    fn findings(&self, py: Python<'_>) -> PyResult<Table> {
-        findings_table(&self.report(py)?)
+    /// What made somebody wait, as `blklab why --format json` says it, and the findings, a row
+    /// each.
+    fn why<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Table)> {
+        answer(py, &self.report(py)?)
     }
 
     /// Writes a run directory, as `blklab run --out` does: what ran, what came out, the trace.
@@ -276,7 +273,7 @@ fn save(planned: &Planned, dir: &Path, stop: &Arc<AtomicBool>) -> Result<(), Fai
         counters: true,
         ..RunOptions::default()
     };
-    let output = run_one(planned, &options)?;
+    let output = run_one(&planned.plan, &options)?;
     Ok(run_directory::write(
         dir,
         &contents,

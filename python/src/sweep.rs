@@ -105,18 +105,16 @@ fn one(planned: &Planned, events: bool, stop: &Arc<AtomicBool>) -> Result<Done, 
         return Err(Error::interrupted().into());
     }
     planned.plan.prepare(stop, &mut |_| {})?;
-    // Explicit processes have their metrics from the statistics.
-    let collect = match planned.plan.jobs() {
-        Some(_) if events => Collect::Totals,
-        Some(_) => Collect::Watches,
-        None => Collect::Statistics,
+    let collect = match Collect::metrics(&planned.plan) {
+        Collect::Totals if !events => Collect::Watches,
+        needed => needed,
     };
     let options = RunOptions {
         stop: Arc::clone(stop),
         collect,
         ..RunOptions::default()
     };
-    let output: RunOutput = run_one(planned, &options)?;
+    let output: RunOutput = run_one(&planned.plan, &options)?;
     if output.interrupted {
         return Err(Error::interrupted().into());
     }

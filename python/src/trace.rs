@@ -84,8 +84,16 @@ pub(crate) fn table_of(rows: Rows, batches: Vec<RecordBatch>) -> Table {
     Table::new(batches, blklab::tables::schema(rows))
 }
 
+/// A report for Python: as JSON has it, and its findings as a table.
+pub(crate) fn answer<'py>(
+    py: Python<'py>,
+    report: &Report,
+) -> PyResult<(Bound<'py, PyAny>, Table)> {
+    Ok((python_of(py, report)?, findings_table(report)?))
+}
+
 /// The findings of a report, a row each.
-pub(crate) fn findings_table(report: &Report) -> PyResult<Table> {
+fn findings_table(report: &Report) -> PyResult<Table> {
     let all = &report.findings;
     let names = |parties: &[blklab::findings::Party]| blklab::findings::parties(parties);
     let ints = |f: &dyn Fn(&blklab::findings::Finding) -> Option<u64>| {
@@ -217,14 +225,10 @@ impl Trace {
         crate::json::to_python(py, &full)
     }
 
-    /// What made somebody wait, as `blklab why --format json` says it.
-    fn why<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python_of(py, &self.findings_of(py)?)
-    }
-
-    /// The findings, a row each.
-    fn findings(&self, py: Python<'_>) -> PyResult<Table> {
-        findings_table(&self.findings_of(py)?)
+    /// What made somebody wait, as `blklab why --format json` says it, and the findings, a row
+    /// each.
+    fn why<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Table)> {
+        answer(py, &self.findings_of(py)?)
     }
 
     /// What its reader found: its kind, and what it could not use, in numbers.

@@ -92,6 +92,14 @@ def test_what_breaks_an_invariant_is_named(reader, methods, kind, words):
         blklab.run(reader, sched=broken("py-broken", **methods), device="sata-7200-2008")
 
 
+def test_what_breaks_is_named_wherever_it_runs(reader):
+    wrong = broken("py-wrong", dispatch=lambda self: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        blklab.kernels(reader, ["6.1", "7.3"], sched=wrong, repeat=1)
+    with pytest.raises(ZeroDivisionError):
+        blklab.matrix(reader, sched=["none", wrong])
+
+
 def test_the_names_of_blklabs_schedulers_are_taken(reader):
     with pytest.raises(blklab.InputError, match="a scheduler of blklab is called bfq"):
         blklab.run(reader, sched=broken("bfq"))

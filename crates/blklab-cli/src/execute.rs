@@ -116,10 +116,10 @@ pub(crate) fn prepare<'p>(
 fn collected(a: &RunArgs, plan: &Plan) -> Collect {
     let mut formats = a.output_format.split(',').map(str::trim);
     let reads_all = formats.any(|f| !["table", "csv", "normal", "terse"].contains(&f));
-    if reads_all || a.out.is_some() || plan.jobs().is_none() {
+    if reads_all || a.out.is_some() {
         Collect::Statistics
     } else {
-        Collect::Totals
+        Collect::metrics(plan)
     }
 }
 

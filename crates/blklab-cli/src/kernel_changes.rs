@@ -9,8 +9,9 @@ use blklab::experiment::Experiment;
 use blklab::kernel_changes::{Asked, Effect, FigureChange, Step, kernel_changes};
 use blklab::matrix::Overrides;
 use blklab::metric;
+use blklab::run::RunOptions;
 use blklab::statistics::Verdict;
-use blklab::targets::Planner;
+use blklab::targets::{Plan, Planner};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -53,7 +54,10 @@ pub(crate) fn show(
         metrics: Vec::new(),
         threads: blklab::parallel::cores(),
     };
-    for step in kernel_changes(experiment, &asked, planner, stop)? {
+    let run = |plan: &Plan, options: &RunOptions| {
+        blklab::run::run(plan, options).map_err(|e| plan.experiment().locate(e))
+    };
+    for step in kernel_changes(experiment, &asked, planner, &run, stop)? {
         writeln!(out)?;
         show_step(out, &step)?;
     }

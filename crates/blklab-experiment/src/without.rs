@@ -33,7 +33,7 @@ impl Experiment {
     }
 
     /// The kernel without what is to be left out of it.
-    pub(crate) fn leave_out(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
+    fn leave_out(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
         let mut left_out: Vec<&'static Change> = Vec::new();
         let kernel = self.kernel.without(&[]);
         for name in &self.without {

@@ -44,7 +44,7 @@ mod reader {
     use crate::source::Source;
     use crate::store::Store;
     use crate::{FormatError, ReadCounts, plausible};
-    use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
+    use blklab_trace::{Action, Event, Item, TraceSource};
     use blklab_types::{Dev, Time};
     use bytes::Bytes;
     use parquet::errors::ParquetError;
@@ -145,7 +145,10 @@ mod reader {
             let before = std::mem::replace(&mut self.recording, recording);
             if before.is_some() && before != recording {
                 self.held = Some(held);
-                return Some(Held::new(nothing(), Said::NewRecording));
+                return Some(Held::new(
+                    Event::message(Time::ZERO, 0, 0, Dev::default()),
+                    Said::NewRecording,
+                ));
             }
             Some(held)
         }
@@ -188,23 +191,6 @@ mod reader {
             Field::Null => String::new(),
             Field::Str(text) => text.clone(),
             other => other.to_string(),
-        }
-    }
-
-    /// Stands where another recording begins.
-    fn nothing() -> Event {
-        Event {
-            time: Time::ZERO,
-            sector: 0,
-            arg: 0,
-            bytes: 0,
-            pid: 0,
-            dev: Dev::default(),
-            from_dev: Dev::default(),
-            error: 0,
-            cpu: 0,
-            rwbs: Rwbs::NONE,
-            action: Action::Message,
         }
     }
 

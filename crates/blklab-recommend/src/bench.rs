@@ -71,11 +71,7 @@ impl<'a> Bench<'a> {
         let plan = self.how.planner.plan(&e)?;
         let options = RunOptions {
             stop: Arc::clone(&self.how.stop),
-            collect: if plan.jobs().is_some() {
-                Collect::Totals
-            } else {
-                Collect::Statistics
-            },
+            collect: Collect::metrics(&plan),
             ..RunOptions::default()
         };
         let output = blklab::run::run(&plan, &options)?;

@@ -251,6 +251,23 @@ pub struct Event {
 }
 
 impl Event {
+    /// A message, or another event that is about no sectors.
+    pub fn message(time: Time, cpu: u16, pid: Pid, dev: Dev) -> Event {
+        Event {
+            time,
+            sector: 0,
+            arg: 0,
+            bytes: 0,
+            pid,
+            dev,
+            from_dev: Dev::default(),
+            error: 0,
+            cpu,
+            rwbs: Rwbs::NONE,
+            action: Action::Message,
+        }
+    }
+
     /// Length in sectors.
     pub fn nr_sectors(&self) -> u64 {
         u64::from(self.bytes) / blklab_types::SECTOR_BYTES

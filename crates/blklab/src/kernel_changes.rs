@@ -23,7 +23,8 @@
 //!     metrics: Vec::new(),
 //!     threads: 1,
 //! };
-//! let steps = kernel_changes(&Experiment::new("r", workload), &asked, &planner, &Default::default())?;
+//! let e = Experiment::new("r", workload);
+//! let steps = kernel_changes(&e, &asked, &planner, &blklab::run::run, &Default::default())?;
 //! assert_eq!(steps[0].after, "6.2");
 //! # Ok(())
 //! # }
@@ -33,7 +34,7 @@ use crate::job_rows::{JobRow, job_rows};
 use crate::matrix::{self, Overrides, Refused, Setting};
 use crate::metric::{Aim, Compared, JOBS, Metric};
 use crate::parallel;
-use crate::run::{Collect, RunOptions, RunOutput, run};
+use crate::run::{Collect, RunOptions, RunOutput};
 use crate::statistics::{Change as Difference, Figure, Verdict, adjust};
 use blklab_experiment::{Experiment, can_be_without, change_name};
 use blklab_kernel::{Change, KernelVersion};
@@ -123,24 +124,32 @@ impl Effect {
     }
 }
 
-/// What is between each kernel and the next, for an experiment. Setting `stop` ends it early.
+/// Runs a plan: [`run()`](crate::run::run), or what says more when a run fails.
+pub type RunPlan<'a, E> = dyn Fn(&Plan, &RunOptions) -> Result<RunOutput, E> + Sync + 'a;
+
+/// What is between each kernel and the next, for an experiment that `run` runs. Setting `stop`
+/// ends it early.
 ///
 /// # Errors
 /// If there are not two kernels, something is not possible on one of them, or a run fails.
-pub fn kernel_changes(
+pub fn kernel_changes<E: From<Error> + Send>(
     e: &Experiment,
     asked: &Asked,
     planner: &Planner,
+    run: &RunPlan<'_, E>,
     stop: &Arc<AtomicBool>,
-) -> Result<Vec<Step>, Error> {
+) -> Result<Vec<Step>, E> {
     if asked.kernels.len() < 2 {
-        return Err(Error::new("name two kernels or more to compare").about("kernel"));
+        return Err(Error::new("name two kernels or more to compare")
+            .about("kernel")
+            .into());
     }
     let lab = Lab {
         e,
         asked,
         metrics: metrics(&asked.metrics)?,
         planner,
+        run,
         stop,
     };
     let pairs = asked.kernels.windows(2);
@@ -165,11 +174,12 @@ fn metrics(columns: &[String]) -> Result<Vec<&'static Metric>, Error> {
 }
 
 /// What all runs have in common.
-struct Lab<'a> {
+struct Lab<'a, E> {
     e: &'a Experiment,
     asked: &'a Asked,
     metrics: Vec<&'static Metric>,
     planner: &'a Planner,
+    run: &'a RunPlan<'a, E>,
     stop: &'a Arc<AtomicBool>,
 }
 
@@ -179,8 +189,8 @@ struct Ran {
     rows: Vec<Vec<JobRow>>,
 }
 
-impl Lab<'_> {
-    fn step(&self, before: &str, after: &str) -> Result<Step, Error> {
+impl<E: From<Error> + Send> Lab<'_, E> {
+    fn step(&self, before: &str, after: &str) -> Result<Step, E> {
         let between = self.between(before, after)?;
         let names: Vec<&str> = between.iter().map(|(name, _)| name.as_str()).collect();
         let all = names.join("+");
@@ -239,7 +249,7 @@ impl Lab<'_> {
     }
 
     /// Runs the repetitions of kernels, each without some changes.
-    fn run(&self, wanted: &[(&str, &str)]) -> Result<Vec<Ran>, Error> {
+    fn run(&self, wanted: &[(&str, &str)]) -> Result<Vec<Ran>, E> {
         let mut plans: Vec<Plan> = Vec::new();
         let mut counts = Vec::new();
         for (kernel, without) in wanted {
@@ -250,22 +260,18 @@ impl Lab<'_> {
         let length = |plan: &Plan| crate::meter::length(plan);
         let outputs = parallel::map_longest_first(&plans, self.asked.threads, length, |plan| {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Error::interrupted());
+                return Err(Error::interrupted().into());
             }
-            let collect = match plan.jobs() {
-                Some(_) => Collect::Totals,
-                None => Collect::Statistics,
-            };
             let options = RunOptions {
                 stop: Arc::clone(self.stop),
-                collect,
+                collect: Collect::metrics(plan),
                 ..RunOptions::default()
             };
-            run(plan, &options).map_err(|e| plan.experiment().locate(e))
+            (self.run)(plan, &options)
         });
         let outputs = outputs.into_iter().collect::<Result<Vec<RunOutput>, _>>()?;
         if outputs.iter().any(|output| output.interrupted) {
-            return Err(Error::interrupted());
+            return Err(Error::interrupted().into());
         }
         let mut outputs = outputs.iter();
         let ran = counts.into_iter().map(|count| {

@@ -41,6 +41,17 @@ pub enum Collect {
     Watches,
 }
 
+impl Collect {
+    /// What the metrics of jobs and disks take: explicit processes have theirs from the
+    /// statistics of the trace.
+    pub fn metrics(plan: &Plan) -> Collect {
+        match plan.jobs() {
+            Some(_) => Collect::Totals,
+            None => Collect::Statistics,
+        }
+    }
+}
+
 /// What to do beside running.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {

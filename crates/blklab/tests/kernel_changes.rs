@@ -32,7 +32,7 @@ fn steps(job: &str, kernels: &[&str], scheduler: &str, filesystem: &str) -> Vec<
         metrics: Vec::new(),
         threads: 2,
     };
-    kernel_changes(&e, &asked, &planner, &Default::default()).expect("they run")
+    kernel_changes(&e, &asked, &planner, &run, &Default::default()).expect("they run")
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_change_that_the_kernel_does_not_have_is_refused() {
         kernels: vec!["4.19".to_owned(), "5.10".to_owned()],
         ..alone.clone()
     };
-    let refused = kernel_changes(&e, &old, &planner, &Default::default());
+    let refused = kernel_changes(&e, &old, &planner, &run, &Default::default());
     assert!(refused.is_err_and(|e| e.to_string().contains("4.19: changes can be left out")));
-    let refused = kernel_changes(&e, &alone, &planner, &Default::default());
+    let refused = kernel_changes(&e, &alone, &planner, &run, &Default::default());
     assert!(refused.is_err_and(|e| e.to_string().contains("two kernels or more")));
 }

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blklab import _native
@@ -15,13 +14,12 @@ from blklab._sweep._bins import Bins
 from blklab._sweep._driver import Tally
 from blklab._sweep._factors import EXPERIMENT
 from blklab._sweep._intervals import corrected, interval
-from blklab._sweep._store import parts, read_description
+from blklab._sweep._store import parts
+from blklab._sweep._stored import Stored
 from blklab._sweep._work import Failure
 from blklab._table import Table
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
     import pyarrow.dataset
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 _WHO = ("job", "direction")
 
 
-class Sweep:
+class Sweep(Stored):
     """The runs of a sweep, as they lie on disk: those of one folder, or of several shards.
 
     Nothing of it is in memory until it is asked for, and it may be opened while the sweep goes
@@ -58,10 +56,8 @@ class Sweep:
         tally: Tally | None = None,
         unwritten: Sequence[Failure] = (),
     ) -> None:
-        if not folders:
-            raise InputError("a sweep has a folder")
-        self._folders = [Path(folder) for folder in folders]
-        described = [read_description(folder) for folder in self._folders]
+        super().__init__(folders, "a sweep")
+        described = self._descriptions()
         if any(each["columns"] != described[0]["columns"] for each in described):
             raise InputError("these folders have sweeps over different factors")
         self._columns: dict[str, str] = described[0]["columns"]
@@ -69,16 +65,6 @@ class Sweep:
         #: opened, not run.
         self.tally = tally
         self._unwritten = list(unwritten)
-
-    @property
-    def path(self) -> Path:
-        """Its folder, the first if there are several."""
-        return self._folders[0]
-
-    @property
-    def files(self) -> list[str]:
-        """The Parquet files with its rows."""
-        return [str(path) for folder in self._folders for path in parts(folder, "runs")]
 
     @property
     def factors(self) -> list[str]:
@@ -93,12 +79,7 @@ class Sweep:
         experiment, the factors, repetition and seed, and every metric of
         ``blklab.list.metrics()``. DuckDB and Polars take it as it is.
         """
-        import pyarrow.dataset as ds
-
-        files = self.files
-        if not files:
-            raise InputError(f"{self.path}: no run is done yet; .failures has what failed")
-        return ds.dataset(files, format="parquet")
+        return self._dataset("no run is done yet; .failures has what failed")
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
         """The rows in memory, ordered by factors, repetition, job and direction."""
@@ -106,18 +87,6 @@ class Sweep:
         order = [*self.factors, "repetition", "level", "job", "cgroup", "direction"]
         keys = [(name, "ascending") for name in order if name in rows.column_names]
         return rows.sort_by(keys)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a data frame of pandas."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        """The rows as a data frame of Polars."""
-        import polars
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
 
     @cached_property
     def _done(self) -> set[str]:

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 from blklab._native import InputError
 from blklab._sweep._driver import Driver, Tally
 from blklab._sweep._executors import Pool
-from blklab._sweep._store import Store, parts, read_description
+from blklab._sweep._store import Store, parts
+from blklab._sweep._stored import Stored
 from blklab._table import Table
 from blklab.fleet._peers import against
 from blklab.fleet._traces import ABOUT, plan
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
     import pyarrow.dataset
 
@@ -93,7 +92,7 @@ def survey(
     return Fleet(out, tally=tally)
 
 
-class Fleet:
+class Fleet(Stored):
     """What surveys read: one, or those of several days together.
 
     Parameters
@@ -105,10 +104,8 @@ class Fleet:
     """
 
     def __init__(self, *folders: str | os.PathLike[str], tally: Tally | None = None) -> None:
-        if not folders:
-            raise InputError("a survey has a folder")
-        self._folders = [Path(folder) for folder in folders]
-        described = [read_description(folder) for folder in self._folders]
+        super().__init__(folders, "a survey")
+        described = self._descriptions()
         self._names: list[str] = list(described[0].get("columns", ()))
         for folder, each in zip(self._folders, described, strict=True):
             if not each.get("survey"):
@@ -118,43 +115,17 @@ class Fleet:
         self.tally = tally
 
     @property
-    def path(self) -> Path:
-        """Its folder, the first if there are several."""
-        return self._folders[0]
-
-    @property
-    def files(self) -> list[str]:
-        """The Parquet files with its rows."""
-        return [str(path) for folder in self._folders for path in parts(folder, "runs")]
-
-    @property
     def table(self) -> pyarrow.dataset.Dataset:
         """The rows as a dataset of pyarrow, which reads what is asked of it.
 
         One row for each device of each trace: host, model, kernel, times at the device (``d2c``)
         and from its submission on (``q2c``) in ns, requests per second, findings.
         """
-        import pyarrow.dataset as ds
-
-        if not self.files:
-            raise InputError(f"{self.path}: no trace could be read; .failures says why")
-        return ds.dataset(self.files, format="parquet")
+        return self._dataset("no trace could be read; .failures says why")
 
     def to_arrow(self) -> pyarrow.Table:
         """The rows in memory, ordered by path and device."""
         return self.table.to_table().sort_by([("path", "ascending"), ("dev", "ascending")])
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a data frame of pandas."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        """The rows as a data frame of Polars."""
-        import polars
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
 
     def _rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
         """Some columns of all rows, ordered by path and device."""

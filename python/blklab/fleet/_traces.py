@@ -146,7 +146,7 @@ def _local(trace: TraceOf, folder: Path) -> str:
 def _rows(native: _native.Trace) -> list[dict[str, Any]]:
     """A row for each device of a trace."""
     stats = native.stats()
-    why = native.why()
+    why, _ = native.why()
     if not stats["nr_events"]:
         raise InputError("it has no events of a block device")
     reading = dict(native.reading())

@@ -86,19 +86,7 @@ fn put_message(buf: &mut Vec<u8>, event: &Event, text: &str) {
 /// The wall clock at time 0, as the first record says it: 1970-01-01, since a
 /// trace of virtual time has no other.
 fn put_timestamp(buf: &mut Vec<u8>) {
-    let start = Event {
-        time: Time::ZERO,
-        sector: 0,
-        arg: 0,
-        bytes: 0,
-        pid: 0,
-        dev: blklab_types::Dev::default(),
-        from_dev: blklab_types::Dev::default(),
-        error: 0,
-        cpu: 0,
-        rwbs: blklab_trace::Rwbs::NONE,
-        action: Action::Message,
-    };
+    let start = Event::message(Time::ZERO, 0, 0, blklab_types::Dev::default());
     Record::note(note::TIMESTAMP, 8).put(buf, &start);
     buf.extend_from_slice(&[0; 8]);
 }

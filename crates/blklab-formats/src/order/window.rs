@@ -3,8 +3,7 @@
 //! of time, and a line about a whole I/O tells its beginning when it is over.
 
 use crate::names::Comm;
-use blklab_trace::{Action, Event, KernelEvent, Rwbs, Tracepoint};
-use blklab_types::Dev;
+use blklab_trace::{Event, KernelEvent, Tracepoint};
 use std::collections::VecDeque;
 
 /// What waits for its turn.
@@ -45,19 +44,7 @@ impl Held {
     /// a sector.
     pub(crate) fn kernel(event: &KernelEvent, comm: Option<Comm>) -> Held {
         Held {
-            event: Event {
-                time: event.time,
-                sector: 0,
-                arg: 0,
-                bytes: 0,
-                pid: event.pid,
-                dev: event.dev,
-                from_dev: Dev::default(),
-                error: 0,
-                cpu: event.cpu,
-                rwbs: Rwbs::NONE,
-                action: Action::Message,
-            },
+            event: Event::message(event.time, event.cpu, event.pid, event.dev),
             said: Said::Kernel(Box::new((event.point, comm))),
             sequence: 0,
         }

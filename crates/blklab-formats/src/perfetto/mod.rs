@@ -26,8 +26,8 @@ use crate::order::{Given, Held, Said};
 use crate::source::Source;
 use crate::tracepoints::{Kind, Kinds};
 use crate::{FormatError, ReadCounts, plausible};
-use blklab_trace::{Action, Event, Item, Rwbs, TraceSource};
-use blklab_types::{Dev, Pid, Time};
+use blklab_trace::{Event, Item, TraceSource};
+use blklab_types::{Pid, Time};
 use fields::Described;
 use flate2::read::ZlibDecoder;
 use std::collections::HashMap;
@@ -397,25 +397,9 @@ impl Packets {
             return self.counts.other_event(b"print");
         };
         self.counts.messages += 1;
-        let event = message_of(time, cpu, pid, dev);
+        let event = Event::message(time, cpu, pid, dev);
         let text = String::from_utf8_lossy(text.trim_ascii()).into();
         self.events.push(Held::new(event, Said::Message(text)));
-    }
-}
-
-fn message_of(time: Time, cpu: u16, pid: Pid, dev: Dev) -> Event {
-    Event {
-        time,
-        sector: 0,
-        arg: 0,
-        bytes: 0,
-        pid,
-        dev,
-        from_dev: Dev::default(),
-        error: 0,
-        cpu,
-        rwbs: Rwbs::NONE,
-        action: Action::Message,
     }
 }
 

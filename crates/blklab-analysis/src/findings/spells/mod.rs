@@ -19,9 +19,7 @@ pub use tasks::OffCpu;
 
 use super::finding::{Evidence, counted, time_text};
 use crate::names::Names;
-use blklab_trace::{
-    Action, Event, GroupPath, KernelEvent, Rwbs, Tracepoint, WbtStatus, WritebackReason,
-};
+use blklab_trace::{Event, GroupPath, KernelEvent, Tracepoint, WbtStatus, WritebackReason};
 use blklab_trace::{TaskState, WritebackStep};
 use blklab_types::{Dev, Pid, Time};
 use std::collections::BTreeMap;
@@ -164,19 +162,7 @@ impl Spell {
 fn evidence(number: u64, e: &KernelEvent) -> Evidence {
     Evidence {
         number,
-        event: Event {
-            time: e.time,
-            sector: 0,
-            arg: 0,
-            bytes: 0,
-            pid: e.pid,
-            dev: e.dev,
-            from_dev: Dev::default(),
-            error: 0,
-            cpu: e.cpu,
-            rwbs: Rwbs::NONE,
-            action: Action::Message,
-        },
+        event: Event::message(e.time, e.cpu, e.pid, e.dev),
         text: Some(e.point.to_string()),
     }
 }
