@@ -33,6 +33,8 @@ __all__ = [
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SCRIPTS = _ROOT / "python" / "blklab.data" / "scripts"
+# As maturin has it.
+_CARGO = os.environ.get("CARGO", "cargo")
 _PROFILE = os.environ.get("BLKLAB_PROFILE", "release")
 
 
@@ -46,7 +48,7 @@ def _settings(config_settings):
 
 def _prepare():
     """What cannot be done without."""
-    if shutil.which("cargo") is None:
+    if shutil.which(_CARGO) is None:
         sys.exit("blklab is built from Rust: install Rust 1.89 or newer (https://rustup.rs)")
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
 
@@ -55,7 +57,7 @@ def _build_command():
     """The command, stripped, where maturin looks for it."""
     _prepare()
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
-    build = ["cargo", "build", "--profile", _PROFILE, "--locked", "--bin", "blklab"]
+    build = [_CARGO, "build", "--profile", _PROFILE, "--locked", "--bin", "blklab"]
     subprocess.run(build, cwd=_ROOT, check=True)
     built = target / ("debug" if _PROFILE == "dev" else _PROFILE) / "blklab"
     shutil.copy2(built, _SCRIPTS / "blklab")
