@@ -54,9 +54,6 @@ prepare() {
 wheel() {
     wheels=$target/wheels
     rm -rf "$wheels"
-    if [ "$BLKLAB_PROFILE" = dev ]; then
-        export CARGO="$PWD/scripts/cargo-for-wheel.sh"
-    fi
     PATH=$venv/bin:$PATH "$venv/bin/pip" wheel -q --disable-pip-version-check --no-deps \
         --no-build-isolation --wheel-dir "$wheels" .
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl

@@ -33,9 +33,15 @@ __all__ = [
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SCRIPTS = _ROOT / "python" / "blklab.data" / "scripts"
-# As maturin has it.
-_CARGO = os.environ.get("CARGO", "cargo")
 _PROFILE = os.environ.get("BLKLAB_PROFILE", "release")
+# What maturin takes for cargo, and what it builds: the command and the module, or all that
+# ``cargo test`` compiles.
+_CARGO = Path(__file__).with_name("cargo-for-wheel.sh")
+_BUILDS = (
+    "--workspace --lib --bins --tests"
+    if _PROFILE == "dev"
+    else "--package blklab-cli --package blklab-python --lib --bins"
+)
 
 
 def _settings(config_settings):
@@ -48,17 +54,17 @@ def _settings(config_settings):
 
 def _prepare():
     """What cannot be done without."""
-    if shutil.which(_CARGO) is None:
+    if shutil.which("cargo") is None:
         sys.exit("blklab is built from Rust: install Rust 1.89 or newer (https://rustup.rs)")
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
+    os.environ.update(CARGO=str(_CARGO), BLKLAB_BUILDS=_BUILDS)
 
 
 def _build_command():
     """The command, stripped, where maturin looks for it."""
     _prepare()
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
-    build = [_CARGO, "build", "--profile", _PROFILE, "--locked", "--bin", "blklab"]
-    subprocess.run(build, cwd=_ROOT, check=True)
+    subprocess.run([_CARGO, "build", "--profile", _PROFILE], cwd=_ROOT, check=True)
     built = target / ("debug" if _PROFILE == "dev" else _PROFILE) / "blklab"
     shutil.copy2(built, _SCRIPTS / "blklab")
 
