@@ -3,18 +3,19 @@
 //! what made somebody wait in them, and pages about them.
 
 use crate::errors::{raise, refuse};
-use crate::json::python_of;
+use crate::json::{python_of, to_python};
 use crate::table::{Cells, Table, table};
 use crate::waiting::wait_for;
 use blklab::analysis::breakdown::{By, DetailCollector, FullStats, Wanted};
 use blklab::findings::{Context, Report};
 use blklab::run_directory::{RunDir, is_run, is_trace};
 use blklab::tables::{Batches, RecordBatch, Rows};
-use blklab::trace::{NullSink, TraceFile, send_all};
+use blklab::trace::{NullSink, TraceFile, TraceSink, send_all};
 use blklab::types::Error;
 use blklab_report::member::{self, Asked};
 use blklab_report::{html, shown_max};
 use pyo3::prelude::*;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::io;
 use std::num::NonZeroUsize;
@@ -123,6 +124,9 @@ fn findings_table(report: &Report) -> PyResult<Table> {
     table(columns.map(|(name, cells)| (name.to_owned(), cells)).into())
 }
 
+/// Statistics, a report and the numbers of a reading.
+type Survey<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Vec<(String, u64)>);
+
 /// A recorded trace, or the run of a run directory. It is read each time that something is
 /// asked of it: nothing of it stays in memory.
 #[pyclass(frozen, module = "blklab._native")]
@@ -161,12 +165,40 @@ impl Trace {
     }
 
     fn findings_of(&self, py: Python<'_>) -> PyResult<Report> {
-        self.read(py, |trace| {
-            let context = trace.known()?;
-            let report = blklab::why::why(&mut trace.open()?, context);
-            report.map_err(|e| Error::new(e.to_string()))
-        })
+        self.read(py, |trace| report_of(trace, &mut trace.open()?, NullSink))
     }
+}
+
+/// What made somebody wait in it; `also` sees all events.
+fn report_of(trace: &Trace, input: &mut TraceFile, also: impl TraceSink) -> Result<Report, Error> {
+    let report = blklab::why::why_and(input, trace.known()?, also);
+    report.map_err(|e| Error::new(e.to_string()))
+}
+
+/// Statistics of everything.
+fn collector() -> DetailCollector {
+    let by = vec![By::Process, By::Direction, By::Size, By::Window(WINDOW_NS)];
+    DetailCollector::new(&Wanted { by, queues: true })
+}
+
+fn collected(collector: DetailCollector) -> Result<Value, Error> {
+    let (stats, details) = collector.finish();
+    let full = serde_json::to_value(FullStats::new(&stats, &details));
+    full.map_err(|e| Error::new(e.to_string()))
+}
+
+/// What a reader found, in numbers.
+fn reading_of(input: &TraceFile) -> Vec<(String, u64)> {
+    let counts = input.counts();
+    let pairs = [
+        ("lost", counts.lost),
+        ("left_out", counts.left_out),
+        ("damaged", counts.damaged),
+        ("unknown", counts.unknown),
+        ("foreign", counts.foreign),
+        ("missing", counts.missing),
+    ];
+    pairs.map(|(name, n)| (name.to_owned(), n)).into()
 }
 
 fn open(path: &Path) -> Result<TraceFile, Error> {
@@ -214,15 +246,12 @@ impl Trace {
     /// Statistics, as `blklab trace stats --format json` gives them.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let full = self.read(py, |trace| {
-            let by = vec![By::Process, By::Direction, By::Size, By::Window(WINDOW_NS)];
-            let mut collector = DetailCollector::new(&Wanted { by, queues: true });
-            let sent = send_all(&mut trace.open()?, &mut collector);
+            let mut all = collector();
+            let sent = send_all(&mut trace.open()?, &mut all);
             sent.map_err(|e| Error::new(e.to_string()))?;
-            let (stats, details) = collector.finish();
-            let full = serde_json::to_value(FullStats::new(&stats, &details));
-            full.map_err(|e| Error::new(e.to_string()))
+            collected(all)
         })?;
-        crate::json::to_python(py, &full)
+        to_python(py, &full)
     }
 
     /// What made somebody wait, as `blklab why --format json` says it, and the findings, a row
@@ -231,22 +260,24 @@ impl Trace {
         answer(py, &self.findings_of(py)?)
     }
 
+    /// Its statistics, what made somebody wait, and what its reader found, of one reading.
+    fn survey<'py>(&self, py: Python<'py>) -> PyResult<Survey<'py>> {
+        let (stats, report, reading) = self.read(py, |trace| {
+            let mut input = trace.open()?;
+            let mut all = collector();
+            let report = report_of(trace, &mut input, &mut all)?;
+            Ok((collected(all)?, report, reading_of(&input)))
+        })?;
+        Ok((to_python(py, &stats)?, python_of(py, &report)?, reading))
+    }
+
     /// What its reader found: its kind, and what it could not use, in numbers.
     fn reading(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
         self.read(py, |trace| {
             let mut input = trace.open()?;
             let sent = send_all(&mut input, &mut NullSink);
             sent.map_err(|e| Error::new(e.to_string()))?;
-            let counts = input.counts();
-            let pairs = [
-                ("lost", counts.lost),
-                ("left_out", counts.left_out),
-                ("damaged", counts.damaged),
-                ("unknown", counts.unknown),
-                ("foreign", counts.foreign),
-                ("missing", counts.missing),
-            ];
-            Ok(pairs.map(|(name, n)| (name.to_owned(), n)).into())
+            Ok(reading_of(&input))
         })
     }
 }

@@ -61,8 +61,8 @@
 //! | write a scheduler | [`scheduler`] |
 //! | keep all that belongs to a run | [`run_directory`] |
 //!
-//! Three programs in `examples/` show the first steps: `run_job_file`,
-//! `matrix_percentiles`, `write_scheduler`. Errors are one line each: what is wrong,
+//! Four programs in `examples/` show the first steps: `run_job_file`,
+//! `matrix_percentiles`, `metrics_alone`, `write_scheduler`. Errors are one line each: what is wrong,
 //! where, and what would be right.
 //!
 //! [`Experiment`]: experiment::Experiment

@@ -4,6 +4,12 @@
 
 #[path = "../examples/matrix_percentiles.rs"]
 mod matrix_percentiles;
+#[path = "../examples/metrics_alone.rs"]
+#[expect(
+    dead_code,
+    reason = "its main reads the arguments, which are the test's here"
+)]
+mod metrics_alone;
 #[path = "../examples/run_job_file.rs"]
 #[expect(
     dead_code,
@@ -21,6 +27,11 @@ fn a_scheduler_of_ones_own_runs() {
 #[test]
 fn a_job_file_runs() {
     run_job_file::run_file(&run_job_file::sample()).expect("it runs");
+}
+
+#[test]
+fn figures_alone_are_made() {
+    metrics_alone::run_words(&[]).expect("it runs");
 }
 
 #[test]

@@ -145,13 +145,12 @@ def _local(trace: TraceOf, folder: Path) -> str:
 
 def _rows(native: _native.Trace) -> list[dict[str, Any]]:
     """A row for each device of a trace."""
-    stats = native.stats()
-    why, _ = native.why()
+    stats, why, found = native.survey()
     if not stats["nr_events"]:
         raise InputError("it has no events of a block device")
-    reading = dict(native.reading())
+    reading = dict(found)
     span_ns = max(stats["end_ns"] - stats["start_ns"], 1)
-    found = []
+    rows = []
     for device in stats["devices"]:
         of_device = [f for f in why["findings"] if f["dev"] == device["dev"]]
         phases = device["phases"]
@@ -177,8 +176,8 @@ def _rows(native: _native.Trace) -> list[dict[str, Any]]:
             row[f"{phase}_p99_ns"] = _number(percentiles.get("99.0"))
             row[f"{phase}_p999_ns"] = _number(percentiles.get("99.9"))
             row[f"{phase}_max_ns"] = float(numbers["max"]) if there else None
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _number(value: Any) -> float | None:
