@@ -34,7 +34,7 @@ fn measured(name: &str, state: State, stream: Stream, drive: &Drive) -> Cell {
         buffer_slots: if cell.has(Op::Write) { 2048 } else { 0 },
         writes_per_s: 1e9,
         seconds: 0.25,
-        commands_max: 60_000,
+        commands_max: 30_000,
     };
     let mut times = load::run(device, drive.queue_depth(), &cell.streams, length, DRAW);
     for op in [Op::Read, Op::Write] {
@@ -55,7 +55,7 @@ fn measured(name: &str, state: State, stream: Stream, drive: &Drive) -> Cell {
 fn fitted(truth: &str) -> Fit {
     let truth = Drive::parse(truth).expect("a drive");
     let mut cells = Vec::new();
-    for depth in [1, 8, 64, 256] {
+    for depth in [1, 16, 256] {
         let load = stream(depth, 100, 4096);
         cells.push(measured(
             &format!("read-{depth}"),
@@ -74,7 +74,7 @@ fn fitted(truth: &str) -> Fit {
     let options = FitOptions {
         like: Some(Drive::parse("nvme-datacenter,buffer_bytes=8MiB").expect("a drive")),
         hold_out: 0,
-        threads: 1,
+        threads: 2,
     };
     fit(&cells, &options).expect("there are cells")
 }
