@@ -66,7 +66,7 @@ test)
     "$venv/bin/ruff" check -q python
     "$venv/bin/ruff" format -q --check python
     wheel
-    "$venv/bin/python" -m pytest python/tests
+    "$venv/bin/python" -m pytest --numprocesses auto --dist loadfile python/tests
     ;;
 site)
     prepare || exit 2
