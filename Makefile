@@ -40,7 +40,7 @@ fuzz:           ## ten minutes of fuzzing for each reader and parser
 	$(BUILD) scripts/fuzz.sh 600
 
 test-docs:      ## commands of documents that take minutes, which `test` leaves out
-	$(BUILD) cargo test --release -p blklab-cli --test it -- --ignored long_commands_in_documents long_runs_of_reports
+	$(BUILD) cargo test --release -p blklab-cli --test it -- --ignored long_commands_in_documents long_runs_of_reports one_line_changed every_copy
 
 update-docs:    ## what programs print in documents, tables and figures, written anew
 	$(BUILD) scripts/update-docs.sh

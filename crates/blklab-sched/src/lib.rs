@@ -32,7 +32,11 @@ use blklab_block::{mq, sq};
 use blklab_engine::Timers;
 use blklab_kernel::{Change, KernelVersion, Patches, Tunable, Tunables};
 use blklab_types::Hz;
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::rc::Rc;
 
 /// What a scheduler is built from.
 #[derive(Debug)]
@@ -57,7 +61,18 @@ pub struct Build<'a> {
 /// in the io contexts of processes. Each machine has one of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
-    anticipatory: anticipatory::Processes,
+    kept: Rc<RefCell<BTreeMap<TypeId, Box<dyn Any>>>>,
+}
+
+impl Shared {
+    /// What one kind of scheduler keeps here, by its type; nothing yet for the first disk that
+    /// asks. Clones of it are the same records.
+    pub fn kept<T: Clone + Default + 'static>(&self) -> T {
+        let mut all = self.kept.borrow_mut();
+        let own = all.entry(TypeId::of::<T>());
+        let own = own.or_insert_with(|| Box::new(T::default()));
+        own.downcast_ref::<T>().cloned().unwrap_or_default()
+    }
 }
 
 /// Longest time that a tunable can hold, in jiffies: `MAX_JIFFY_OFFSET`

@@ -51,21 +51,40 @@ fn a_crate_is_written_once_with_the_source_of_this_build() {
     assert!(!f.path("other").exists());
 }
 
+/// What cargo prints in a crate that was written; all share what they are built of.
+fn cargo(f: &Folder, krate: &str, what: &str) -> String {
+    let mut cargo = Command::new("cargo");
+    cargo.args([what, "--quiet"]).current_dir(f.path(krate));
+    cargo.env("CARGO_TARGET_DIR", root().join("target/new-scheduler"));
+    let done = cargo.output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{krate}: {said}");
+    String::from_utf8(done.stdout).expect("text")
+}
+
+/// A copy of every scheduler whose source stands alone compiles, does what the original does
+/// to the event, and passes its tests.
+#[test]
+#[ignore = "builds seven crates of their own for minutes; make test-docs"]
+fn every_copy_does_what_its_original_does() {
+    let f = Folder::new();
+    for like in blklab::scheduler::sources::ALONE {
+        f.ok(&["new-scheduler", "--like", like, like]);
+        let said = cargo(&f, like, "run");
+        assert!(said.contains("in the same order"), "{like}: {said}");
+        let said = cargo(&f, like, "test");
+        let passed = said.matches("test result: ok").count();
+        assert!(passed >= 1 && !said.contains("FAILED"), "{like}: {said}");
+    }
+}
+
 /// Unchanged it does what the original does; with one line changed it does not.
 #[test]
 #[ignore = "builds a crate of its own for minutes; make test-docs"]
 fn one_line_changed_has_an_effect() {
     let f = Folder::new();
     f.ok(&["new-scheduler", "--like", "mq-deadline", "mine"]);
-    let ran = || {
-        let mut cargo = Command::new("cargo");
-        cargo.args(["run", "--quiet"]).current_dir(f.path("mine"));
-        cargo.env("CARGO_TARGET_DIR", root().join("target/new-scheduler"));
-        let done = cargo.output().expect("cargo runs");
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(done.status.success(), "{said}");
-        String::from_utf8(done.stdout).expect("text")
-    };
+    let ran = || cargo(&f, "mine", "run");
     let same = ran();
     assert!(same.contains("in the same order"), "{same}");
     let path = f.path("mine/src/mq_deadline/tunables.rs");

@@ -19,7 +19,7 @@ mod waiting;
 use self::anticipate::Status;
 use self::batch::Batch;
 use self::process::Estimates;
-pub(crate) use self::process::Processes;
+use self::process::Processes;
 use self::settings::{Features, Settings, SyncBy, TUNABLES};
 use self::waiting::Waiting;
 use crate::{Build, Make, ProcessorTime, Scheduler};
@@ -49,7 +49,7 @@ pub const SCHEDULER: Scheduler = Scheduler {
         let timer = b.timers.register("antic_timer");
         let now = BASE + b.timers.jiffies().0;
         let settings = Settings::new(b);
-        let processes = b.shared.anticipatory.clone();
+        let processes = b.shared.kept::<Processes>();
         let feat = Features::of(b.version);
         Box::new(Anticipatory::new(feat, settings, timer, now, processes))
     }),

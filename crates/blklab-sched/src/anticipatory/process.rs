@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// same: the kernel keeps one record in the io context of a process
 /// (`io_context.aic`, include/linux/iocontext.h), whichever disk it uses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Processes(Rc<RefCell<IdVec<TaskId, Process>>>);
+pub(super) struct Processes(Rc<RefCell<IdVec<TaskId, Process>>>);
 
 impl Processes {
     /// Looks at the record of a process, or changes it.
