@@ -18,11 +18,24 @@ use blklab_experiment::Experiment;
 use blklab_sched::{Build, Built, LockOf, Schedulers, Shared};
 use blklab_target::Sinks;
 use blklab_types::Error;
-use blklab_types::{Dev, Level, Time};
+use blklab_types::{Dev, Level, Pid, Time};
 use blklab_workload::Process;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// The process of a processor that has nothing to do: interrupts are its events then.
+const IDLE_PID: Pid = 0;
+
+/// Its name in traces: kernels for several processors say which one it is of (`init_idle` of
+/// 5.10). Those of the single-queue path, of which 2.6.28 was measured, do not.
+fn idle_name(e: &Experiment) -> &'static str {
+    if e.kernel.has_single_queue() || e.one_cpu() {
+        "swapper"
+    } else {
+        "swapper/0"
+    }
+}
 
 /// A disk as traces name it: sda, sdb and so on.
 pub(crate) fn disk_dev(number: u32) -> Dev {
@@ -115,6 +128,7 @@ pub(crate) fn machine_with(
     let has_thread = array.as_ref().is_some_and(|a| a.level() == Level::Raid1);
     let has_group_limits = |d: &Disk| d.queue.gate().has_limits();
     let holds_bios = disks.iter().any(has_group_limits);
+    sinks.trace.process(Time::ZERO, IDLE_PID, idle_name(e));
     let cpu = if e.kernel.has_single_queue() {
         sinks.trace.process(Time::ZERO, KBLOCKD_PID, "kblockd/0");
         if e.one_cpu() {
