@@ -17,7 +17,7 @@ use blklab::run_directory::{RunDir, is_run};
 use blklab::scheduler::Schedulers;
 use blklab::targets::{self, Planner};
 use blklab::trace::Actions;
-use blklab::verdict::{Application, Measured};
+use blklab::verdict::Measured;
 use blklab::whatif::Recording;
 use std::path::Path;
 use std::slice::from_ref;
@@ -26,8 +26,8 @@ use std::slice::from_ref;
 pub(crate) struct Examined {
     pub(crate) report: Report,
     pub(crate) survey: Survey,
-    /// What the application sees, of a run of jobs.
-    pub(crate) application: Option<Application>,
+    /// What jobs got, of a run of jobs.
+    pub(crate) measured: Option<Measured>,
     /// Processes and commands, if what-if is asked.
     pub(crate) recording: Option<Recording>,
     /// The kinds of events that were recorded.
@@ -41,9 +41,9 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     if let Some(option) = a.of_experiments() {
         bail!("{option}: only for an experiment that runs, not for a trace that is there");
     }
-    let application = if is_run(&a.file) {
+    let measured = if is_run(&a.file) {
         let run = RunDir::open(&a.file, &targets::catalogue_with(known.schedulers()))?;
-        Measured::new(&run.record.metrics).application()
+        Some(Measured::new(&run.record.metrics))
     } else {
         None
     };
@@ -58,7 +58,7 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     crate::source::report_damage(&a.file, input.counts());
     Ok(Examined {
         report,
-        application,
+        measured,
         survey: also.0.unwrap_or_default(),
         recording: also.1,
         kinds: input.header().map_or(Actions::ALL, |h| h.recorded),
@@ -79,7 +79,7 @@ pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<E
     let (report, (survey, recording), outcome) = ran;
     Ok(Examined {
         report,
-        application: Measured::of_jobs(&outcome.jobs).application(),
+        measured: Some(Measured::of_jobs(&outcome.jobs)),
         survey,
         recording,
         kinds: Actions::ALL,

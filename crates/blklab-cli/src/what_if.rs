@@ -10,7 +10,7 @@ use blklab::findings::{Report, time_text};
 use blklab::metric::Unit;
 use blklab::trace::Actions;
 use blklab::types::Error;
-use blklab::verdict::{Application, Measured};
+use blklab::verdict::Measured;
 use blklab::whatif::{
     self, COLUMNS, Change, Figures, OwnRun, Recording, Row, Stage, Trial, Verdict, WhatIf,
 };
@@ -21,6 +21,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Processes that are shown of a trial.
 const ROWS_SHOWN: usize = 6;
+
+/// Calls whose number differs by less are as many.
+const AS_MANY: f64 = 1.2;
 
 /// Bios of a process that is shown, if any has as many.
 const COUNT_MIN: u64 = 4;
@@ -34,10 +37,7 @@ pub(crate) struct Asked {
     pub(crate) no_what_if: Option<String>,
     /// What the application sees with each trial's change, where the experiment itself ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    applications: Vec<Option<Application>>,
-    /// What it sees without one.
-    #[serde(skip)]
-    application: Option<Application>,
+    applications: Vec<Option<whatif::Seen>>,
 }
 
 /// The changes of the command line: each by itself; none for the findings' remedies.
@@ -142,12 +142,10 @@ fn tried(
 }
 
 impl Asked {
-    /// With what the application sees beside what its requests do.
-    pub(crate) fn beside(mut self, application: Option<&Application>) -> Asked {
-        if let (Some(before), Some(w)) = (application, &self.what_if) {
-            let seen = |t: &Trial| Measured::of_jobs(&t.jobs).seen(before);
-            self.applications = w.trials.iter().map(seen).collect();
-            self.application = Some(before.clone());
+    /// Judged by what the application sees, where the experiment itself ran.
+    pub(crate) fn by_calls(mut self, before: Option<&Measured>) -> Asked {
+        if let (Some(before), Some(w)) = (before, &mut self.what_if) {
+            self.applications = whatif::judge_calls(w, before);
         }
         self
     }
@@ -180,25 +178,34 @@ fn show(out: &mut impl Write, w: &WhatIf, asked: &Asked) -> Result<()> {
         paragraph(out, "No finding has a remedy to try.")?;
     }
     for (i, t) in w.trials.iter().enumerate() {
-        let after = asked.applications.get(i).and_then(Option::as_ref);
-        let both = asked.application.as_ref().zip(after);
-        trial(out, t, both)?;
+        let seen = asked.applications.get(i).and_then(Option::as_ref);
+        trial(out, t, seen)?;
     }
     Ok(())
 }
 
 /// What a change does to what the application sees; all such figures are times.
-fn of_application((before, after): (&Application, &Application)) -> String {
-    let ratio = after.value / before.value.max(1.0);
-    let change = match ratio {
-        r if r < 0.98 => format!("{:.2} times better", 1.0 / r.max(1e-9)),
-        r if r > 1.02 => format!("{r:.2} times worse"),
+fn of_application(seen: &whatif::Seen) -> String {
+    let change = match seen.faster() {
+        f if f > 1.02 => format!("{f:.2} times better"),
+        f if f < 0.98 => format!("{:.2} times worse", 1.0 / f.max(1e-9)),
         _ => "no change".to_owned(),
     };
-    format!(
-        "{} goes from {} to {}: {change}.",
+    let (before, after) = (&seen.before, &seen.after);
+    let mut text = format!(
+        "{} goes from {} to {}: {change}",
         before.figure, before.text, after.text
-    )
+    );
+    let more = seen.more();
+    if !(1.0 / AS_MANY..=AS_MANY).contains(&more) {
+        text += &format!(
+            ", {:.3} times as many calls in the same time ({} a second instead of {})",
+            more,
+            figures(after.calls_per_s),
+            figures(before.calls_per_s)
+        );
+    }
+    text
 }
 
 fn device(w: &WhatIf) -> String {
@@ -237,11 +244,7 @@ fn before(w: &WhatIf) -> String {
     text
 }
 
-fn trial(
-    out: &mut impl Write,
-    t: &Trial,
-    application: Option<(&Application, &Application)>,
-) -> Result<()> {
+fn trial(out: &mut impl Write, t: &Trial, seen: Option<&whatif::Seen>) -> Result<()> {
     writeln!(out)?;
     let of = t.finding.map(|k| format!("{k}: ")).unwrap_or_default();
     hanging(out, "What if ", 8, &format!("{of}{}", t.what))?;
@@ -251,14 +254,14 @@ fn trial(
     for change in &t.changes {
         part(out, "tried", change)?;
     }
-    if let Some(both) = application {
-        part(out, "jobs", &of_application(both))?;
-    }
     for warning in &t.warnings {
         part(out, "warning", &format!("{warning}."))?;
     }
     if let Some(v) = &t.verdict {
-        part(out, "result", &verdict(t, v))?;
+        part(out, "result", &verdict(t, v, seen))?;
+    }
+    if let Some(v) = &t.requests {
+        part(out, "requests", &of_requests(v))?;
     }
     let mut rows: Vec<&Row> = t.rows().iter().filter(|r| counts(t, r)).collect();
     if rows.is_empty() {
@@ -282,7 +285,7 @@ fn counts(t: &Trial, r: &Row) -> bool {
     t.suffer.contains(&r.seen().pid) || r.seen().count >= COUNT_MIN
 }
 
-fn verdict(t: &Trial, v: &Verdict) -> String {
+fn verdict(t: &Trial, v: &Verdict, seen: Option<&whatif::Seen>) -> String {
     let whom = if t.finding.is_some() {
         " those who suffer"
     } else {
@@ -293,10 +296,23 @@ fn verdict(t: &Trial, v: &Verdict) -> String {
         (false, true) => format!("it does not help but harm{whom}"),
         (false, false) => format!("it does not help{whom}"),
     };
+    if let Some(seen) = seen {
+        text += &format!(": {}", of_application(seen));
+    }
     if !v.pay.is_empty() {
         text += &format!("; worse off: {}", v.pay.join(", "));
     }
     text + "."
+}
+
+/// What requests alone would say.
+fn of_requests(v: &Verdict) -> String {
+    let text = match (v.helps, v.harms) {
+        (true, _) => "from Q to C they are better off",
+        (false, true) => "from Q to C they are worse off",
+        (false, false) => "from Q to C they are as well off as before",
+    };
+    format!("{text}.")
 }
 
 fn row(out: &mut impl Write, r: &Row) -> Result<()> {

@@ -18,7 +18,7 @@ use blklab::findings::{
 };
 use blklab::run_directory::{is_run, is_trace};
 use blklab::scheduler::Schedulers;
-use blklab::verdict::Application;
+use blklab::verdict::{Application, Measured};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -61,7 +61,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let interrupt = is_experiment.then(Interrupt::watch);
     let Examined {
         mut report,
-        application,
+        measured,
         survey,
         recording,
         kinds,
@@ -70,6 +70,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         Some(interrupt) => examine::run(a, &known, interrupt)?,
         None => examine::trace(a, &known)?,
     };
+    let application = measured.as_ref().and_then(Measured::application);
     let request = Request {
         worst: WORST,
         wanted: BTreeSet::new(),
@@ -92,7 +93,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 report: &report,
                 again: &again,
             };
-            Some(what_if::ask(&known, seen, &changes, interrupt)?.beside(application.as_ref()))
+            Some(what_if::ask(&known, seen, &changes, interrupt)?.by_calls(measured.as_ref()))
         }
         _ => None,
     };

@@ -28,6 +28,6 @@ mod stage;
 pub use change::{Change, changed, parse};
 pub use figures::{COLUMNS, Column, Figures, figures};
 pub use law::{Commands, Hints, Law};
-pub use report::{Device, Row, Trial, Verdict, WhatIf};
+pub use report::{Device, Row, Trial, Verdict, WhatIf, gain};
 pub use rerun::{OwnRun, Rerun};
 pub use stage::{Known, Stage};

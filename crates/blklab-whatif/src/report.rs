@@ -84,6 +84,9 @@ pub struct Trial {
     /// What came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// The same by requests alone, from Q to C, where the verdict is about calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Verdict>,
     /// Whether the verdict is about the closed loop.
     pub is_closed: bool,
     /// What processes get if they submit when what they wait for has ended.
@@ -123,22 +126,30 @@ impl Row {
         }
     }
 
-    /// How much better it is off: what it gains in latency or throughput, if it does not
-    /// lose as much of the other; below 1 it is worse off.
+    /// How much better it is off, by [`gain`].
     pub fn gain(&self) -> f64 {
-        let (faster, more) = (1.0 / self.latency(), self.throughput());
-        match (faster, more) {
-            (f, m) if f.max(m) >= SAME && f.min(m) >= 1.0 / SAME => f.max(m),
-            // Latency for throughput, or the other way round.
-            (f, m) if f.max(m) >= SAME => f * m,
-            (f, m) => f.min(m),
-        }
+        gain(1.0 / self.latency(), self.throughput())
+    }
+}
+
+/// How much better somebody is off who is so many times faster and does so many times more:
+/// what is gained in latency or throughput, if not as much of the other is lost; below 1 it is
+/// worse.
+pub fn gain(faster: f64, more: f64) -> f64 {
+    match (faster, more) {
+        (f, m) if f.max(m) >= SAME && f.min(m) >= 1.0 / SAME => f.max(m),
+        // Latency for throughput, or the other way round.
+        (f, m) if f.max(m) >= SAME => f * m,
+        (f, m) => f.min(m),
     }
 }
 
 /// Whether a change helps.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
+    /// What it is judged by, `sync p99.9 of wal`; none: requests, from Q to C.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// It helps those who suffer.
     pub helps: bool,
     /// It does them harm.
@@ -154,13 +165,24 @@ impl Verdict {
         others: impl Iterator<Item = &'a Row>,
     ) -> Verdict {
         let gains: Vec<f64> = victims.map(Row::gain).collect();
+        let others = others.map(|r| (r.seen().who(), r.gain()));
+        Verdict::by(None, &gains, others)
+    }
+
+    /// Of what those who suffer gain, and what each of the others does.
+    pub fn by(
+        by: Option<String>,
+        gains: &[f64],
+        others: impl Iterator<Item = (String, f64)>,
+    ) -> Verdict {
         let best = gains.iter().copied().fold(0.0, f64::max);
         let worst = gains.iter().copied().fold(f64::MAX, f64::min);
-        let pays = others.filter(|r| r.gain() < 1.0 / SAME);
+        let pays = others.filter(|(_, gain)| *gain < 1.0 / SAME);
         Verdict {
+            by,
             helps: best >= SAME,
             harms: best < SAME && worst < 1.0 / SAME,
-            pay: pays.map(|r| r.seen().who()).collect(),
+            pay: pays.map(|(who, _)| who).collect(),
         }
     }
 }
@@ -178,6 +200,7 @@ impl Trial {
             warnings: Vec::new(),
             not_tried: None,
             verdict: None,
+            requests: None,
             is_closed: true,
             closed_loop: Vec::new(),
             open_loop: Vec::new(),

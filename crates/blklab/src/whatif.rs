@@ -2,10 +2,13 @@
 //! What a change would have made of a trace: its processes run again in the models, as they
 //! were and with something changed.
 
+mod calls;
+
 pub use blklab_whatif::{
     COLUMNS, Change, Column, Device, Figures, Known, OwnRun, Rerun, Row, Stage, Trial, Verdict,
-    WhatIf, changed, parse,
+    WhatIf, changed, gain, parse,
 };
+pub use calls::{Seen, judge_calls};
 
 use blklab_analysis::lifecycle::Lifecycles;
 use blklab_infer::Collector;

@@ -3,7 +3,7 @@
 //! sure that is, and at whose cost.
 
 use super::{Pairs, WIDTH, label};
-use crate::output::{cut, hanging};
+use crate::output::{cut, figures, hanging};
 use anyhow::Result;
 use blklab::figure::Figure;
 use blklab::same::nr_experiments;
@@ -13,6 +13,8 @@ use std::io::Write;
 /// Columns of a value, and of its interval.
 const VALUE: usize = 10;
 const INTERVAL: usize = 22;
+/// Columns of the calls in a second.
+const CALLS: usize = 9;
 /// Other jobs that have a column here.
 const OTHERS_SHOWN: usize = 2;
 /// Columns of each.
@@ -53,12 +55,13 @@ fn rows(out: &mut impl Write, verdict: &Verdict) -> Result<()> {
         .filter_map(|(i, name)| Some((i, name.strip_prefix("bandwidth of ")?)))
         .take(OTHERS_SHOWN)
         .collect();
-    let beside = VALUE + others.len() * (OTHER + 1) + if is_repeated { INTERVAL } else { 0 };
+    let beside =
+        VALUE + CALLS + others.len() * (OTHER + 1) + if is_repeated { INTERVAL } else { 0 };
     let length = |row: &Row| row.label.chars().count();
     let width = verdict.rows.iter().map(length);
     let width = width.filter(|w| *w + 2 + beside <= WIDTH).max();
     let width = width.unwrap_or(0).max(11);
-    let mut head = format!("  {:<width$} {:>9}", "", "value");
+    let mut head = format!("  {:<width$} {:>9} {:>8}", "", "value", "calls/s");
     if is_repeated {
         head += &format!("  {:<20}", "95 %");
     }
@@ -71,7 +74,8 @@ fn rows(out: &mut impl Write, verdict: &Verdict) -> Result<()> {
         let mark = if verdict.best == Some(i) { "> " } else { "  " };
         write!(out, "{mark}")?;
         label(out, &row.label, width)?;
-        let mut line = format!(" {:>9}", row.text);
+        let calls = row.calls_per_s.map_or("none".to_owned(), figures);
+        let mut line = format!(" {:>9} {calls:>8}", row.text);
         if is_repeated {
             line += &format!("  {:<20}", row.interval_text);
         }

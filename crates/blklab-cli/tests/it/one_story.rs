@@ -115,12 +115,13 @@ fn check(seed: u64) {
     for (row, sync) in rows.iter().zip(syncs) {
         assert!(is_same(number(&row["value"]), sync), "{}", say("report"));
     }
-    let best = report["verdict"]["best"].as_u64();
-    let expected = if is_same(syncs[0], syncs[1]) {
-        None
-    } else {
-        Some(u64::from(syncs[1] < syncs[0]))
-    };
+    let rates = [before, after].map(|s| measured(&f, s, "wal", "sync", "iops"));
+    let [first, best] = ["first", "best"].map(|key| report["verdict"][key].as_u64());
+    let shorter = usize::from(syncs[1] < syncs[0]);
+    let expected = (!is_same(syncs[0], syncs[1])).then_some(shorter as u64);
+    assert_eq!(first, expected, "{}", say("the verdict's first"));
+    // Who makes less than half of the other's calls in the same time is not best.
+    let expected = expected.filter(|_| rates[shorter] >= 0.5 * rates[1 - shorter]);
     assert_eq!(best, expected, "{}", say("the verdict's best"));
     // So has compare, and its ratio is theirs.
     let compared = json(&f, &["compare", "runs"]);
@@ -154,6 +155,31 @@ fn check(seed: u64) {
         is_same(number(&seen["value"]), syncs[1]),
         "{}",
         say("what-if")
+    );
+    // Its sentence is about these calls, and says what their figures say.
+    let (faster, more) = (syncs[0] / syncs[1], rates[1] / rates[0]);
+    let verdict = &told["what_if"]["trials"][0]["verdict"];
+    assert_eq!(
+        verdict["by"],
+        "sync p99.9 of wal",
+        "{}",
+        say("the sentence")
+    );
+    let helps = verdict["helps"].as_bool().expect("it is judged");
+    if helps {
+        assert!(faster.max(more) >= 1.2, "{}", say("it helps nobody"));
+    }
+    if faster >= 1.2 && more >= 1.0 || more >= 1.2 && faster >= 1.0 {
+        assert!(helps, "{}", say("it helps"));
+    }
+    if faster < 1.0 && more < 1.0 {
+        assert!(!helps, "{}", say("it does not help"));
+    }
+    let requests = &told["what_if"]["trials"][0]["requests"];
+    assert!(
+        requests["helps"].is_boolean() && requests["by"].is_null(),
+        "{}",
+        say("requests")
     );
     // The model that ran is the model that re-enacts.
     let agreement = &told["re_enacted"]["agreement"];

@@ -16,8 +16,10 @@ pub(super) fn section(out: &mut String, verdict: &Verdict) {
         "{}</h2><dl class=\"answer\">",
         escaped(&verdict.figure)
     );
+    let is_contested = verdict.best.is_none() && verdict.first.is_some();
+    let head = if is_contested { "None is best" } else { "Best" };
     for (name, text) in [
-        ("Best", &verdict.answer),
+        (head, &verdict.answer),
         ("How sure", &verdict.sure),
         ("At whose cost", &verdict.cost),
     ] {
@@ -28,7 +30,7 @@ pub(super) fn section(out: &mut String, verdict: &Verdict) {
     }
     out.push_str("</dl>");
     if let Some(svg) = ranking::inline(verdict) {
-        let _ = write!(out, "<figure class=\"wide\">{svg}</figure>");
+        let _ = write!(out, "<figure class=\"wide ranking\">{svg}</figure>");
     }
     rows(out, verdict);
     others(out, verdict);
@@ -42,8 +44,10 @@ fn rows(out: &mut String, verdict: &Verdict) {
         "",
         "value",
         "95 % interval",
+        "calls",
+        "calls a second",
         "runs",
-        "the best is better by",
+        "the first is better by",
     ];
     let mut table = Table::new(&caption, &heads);
     for (i, row) in verdict.rows.iter().enumerate() {
@@ -53,9 +57,19 @@ fn rows(out: &mut String, verdict: &Verdict) {
             None => table.none(),
         }
         table.text(&row.interval_text);
+        for number in [row.calls, row.calls_per_s] {
+            match number {
+                Some(number) => table.number(number, &format!("{number:.1}")),
+                None => table.none(),
+            }
+        }
         table.count(row.repetitions as u64);
-        match (verdict.best, row.behind, row.verdict) {
-            (Some(best), ..) if best == i => table.text("best"),
+        match (verdict.first, row.behind, row.verdict) {
+            (Some(first), ..) if first == i => table.text(if verdict.best.is_some() {
+                "best"
+            } else {
+                "shortest, by doing less"
+            }),
             (Some(_), Some(behind), judged) => {
                 // Of one run each the sentence says so.
                 let judged = judged.filter(|v| !matches!(v, Sureness::Better | Sureness::OneRun));

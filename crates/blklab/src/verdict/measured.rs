@@ -38,6 +38,16 @@ impl Calls {
         self.figures.values.get(&column).copied()
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> Option<f64> {
+        self.number("ios")
+    }
+
+    /// How many there are in a second; of jobs together, while one of them ran.
+    pub(super) fn per_s(&self) -> Option<f64> {
+        self.number("iops")
+    }
+
     /// Bytes that a call moves.
     fn size(&self) -> f64 {
         let [bytes, ios] = ["bytes", "ios"].map(|key| self.number(key).unwrap_or(0.0));
@@ -81,10 +91,29 @@ pub struct Measured {
 pub struct Application {
     /// `sync p99.9 of wal`.
     pub figure: String,
+    /// `wal`.
+    pub job: String,
     /// In the unit of the metric.
     pub value: f64,
     /// For people.
     pub text: String,
+    /// Such calls in a second.
+    pub calls_per_s: f64,
+}
+
+impl Application {
+    /// A figure of some calls.
+    fn new(figure: &Figure, rows: &[Calls]) -> Option<Application> {
+        let row = figure.row(rows)?;
+        let value = row.value(figure.metric)?;
+        Some(Application {
+            figure: figure.to_string(),
+            job: row.job.clone(),
+            value,
+            text: figure.text(value),
+            calls_per_s: row.per_s().unwrap_or(0.0),
+        })
+    }
 }
 
 impl Measured {
@@ -98,24 +127,39 @@ impl Measured {
     /// The 99.9th percentile of the job that is worst off, of its syncs where jobs sync: what
     /// its requests are to explain.
     pub fn application(&self) -> Option<Application> {
-        let figure = Figure::usual(&self.rows)?;
-        let value = figure.value(&self.rows)?;
-        Some(Application {
-            text: figure.text(value),
-            figure: figure.to_string(),
-            value,
-        })
+        Application::new(&Figure::usual(&self.rows)?, &self.rows)
+    }
+
+    /// The same of these jobs alone.
+    pub fn application_of(&self, jobs: &[&str]) -> Option<Application> {
+        let own = self
+            .rows
+            .iter()
+            .filter(|row| jobs.contains(&row.job.as_str()));
+        let own: Vec<Calls> = own
+            .map(|row| Calls {
+                is_part: false,
+                ..row.clone()
+            })
+            .collect();
+        Application::new(&Figure::usual(&own)?, &own)
     }
 
     /// The same figure of other runs of the same jobs: what the application sees there.
     pub fn seen(&self, application: &Application) -> Option<Application> {
         let figure = Figure::parse(&application.figure).ok()?;
-        let value = figure.value(&self.rows)?;
-        Some(Application {
-            text: figure.text(value),
-            figure: application.figure.clone(),
-            value,
-        })
+        Application::new(&figure, &self.rows)
+    }
+
+    /// All jobs; those of a family as one.
+    pub fn subjects(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for name in self.rows.iter().filter_map(Calling::job) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// From the object `metrics` of a run's result.

@@ -8,9 +8,11 @@
 //! is that of the calls of all runs of a side together; intervals and their verdicts are those
 //! of [`crate::statistics`], as for [`crate::compare`].
 
+mod amount;
 mod measured;
 mod words;
 
+pub use amount::MUCH_LESS;
 pub use measured::{Application, Measured};
 
 use crate::compare::figures::Column;
@@ -53,8 +55,13 @@ pub struct Verdict {
     pub metric: String,
     /// A row for each label, in the order given.
     pub rows: Vec<Row>,
-    /// Place of the best in `rows`; none if all are the same.
+    /// Place of the best in `rows`; none if all are the same, or if the first one is so by doing
+    /// much less.
     pub best: Option<usize>,
+    /// Place of the one whose figure is the best, whatever it did; none if all are the same.
+    pub first: Option<usize>,
+    /// Place of the one beside which the first did much less in the same time.
+    pub did_more: Option<usize>,
     /// Figures of other jobs: `bandwidth of backup`; [`Row::others`] has their values.
     pub others: Vec<String>,
     /// Who is best, and by how much.
@@ -82,9 +89,13 @@ pub struct Row {
     pub interval: Option<[f64; 2]>,
     /// The same for people; why there is none.
     pub interval_text: String,
-    /// How many times better the best is.
+    /// Such calls in each run, and in a second; none if there are none.
+    pub calls: Option<f64>,
+    /// The same in a second.
+    pub calls_per_s: Option<f64>,
+    /// How many times better the first is.
     pub behind: Option<f64>,
-    /// What the best is to it.
+    /// What the first is to it.
     pub verdict: Option<Sureness>,
     /// Figures of other jobs, by the places of [`Verdict::others`].
     pub others: Vec<Other>,
@@ -121,6 +132,15 @@ impl Side {
         let rows = runs.map(|run| figure.row(&run.rows).map(measured::Calls::figures));
         let rows: Vec<_> = rows.collect::<Option<_>>()?;
         Column::new(figure.metric).over(&rows)
+    }
+
+    /// The mean of a number of the calls that a figure is about, over the runs that differ.
+    fn mean(&self, figure: &Figure, number: fn(&measured::Calls) -> Option<f64>) -> Option<f64> {
+        let runs = self.distinct().into_iter().map(|i| &self.runs[i].measured);
+        let numbers = runs.map(|run| number(figure.row(&run.rows)?));
+        let numbers: Vec<f64> = numbers.collect::<Option<_>>()?;
+        let nr = numbers.len();
+        (nr > 0).then(|| numbers.iter().sum::<f64>() / nr as f64)
     }
 
     /// A figure of another job.
@@ -224,6 +244,8 @@ pub fn judge(sides: &[Side], asked: Option<&Figure>) -> Result<Verdict, Error> {
             text: value.map_or("none".to_owned(), |v| figure.text(v)),
             interval,
             interval_text: words::interval(&figure, side.runs.len(), runs, interval),
+            calls: side.mean(&figure, measured::Calls::count),
+            calls_per_s: side.mean(&figure, measured::Calls::per_s),
             behind: best
                 .and_then(number)
                 .zip(value)
@@ -234,15 +256,18 @@ pub fn judge(sides: &[Side], asked: Option<&Figure>) -> Result<Verdict, Error> {
     });
     let rows: Vec<Row> = rows.collect();
     let losses = best.map(|best| losses(sides, best, &others));
+    let did_more = best.and_then(|best| amount::did_more(&figure, &rows, best));
     Ok(Verdict {
-        answer: words::answer(&figure, &rows, best),
+        answer: words::answer(&figure, &rows, best, did_more),
         sure: words::sure(&figure, &rows, best, &changes),
         cost: words::cost(losses.as_deref(), !others.is_empty()),
         figure: figure.to_string(),
         metric: figure.metric.column(),
         others: others.iter().map(Figure::to_string).collect(),
         rows,
-        best,
+        best: best.filter(|_| did_more.is_none()),
+        first: best,
+        did_more,
     })
 }
 

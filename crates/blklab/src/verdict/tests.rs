@@ -78,6 +78,42 @@ fn the_best_is_named_with_its_interval_and_what_others_lose() {
     assert_eq!(v.rows[2].others[0].text, "400 MB/s");
 }
 
+/// Who waits less because it hardly gets to call is not the best.
+#[test]
+fn what_did_much_less_in_the_same_time_is_not_best() {
+    let with_rate = |label: &str, us: u64, per_s: f64| {
+        let metrics = json!({"jobs": [
+            {"level": "job", "job": "wal", "direction": "sync", "ios": per_s,
+                "iops": per_s, "bytes": 0.0, "clat_p999_ns": us * 1000, "clat_bins": [[us * 1000, 9]]},
+        ]});
+        Side {
+            label: label.to_owned(),
+            runs: vec![SideRun {
+                measured: Measured::new(&metrics),
+                seed: 0,
+                digest: us,
+            }],
+        }
+    };
+    let judged = |per_s: f64| {
+        let sides = [
+            with_rate("rhel-8", 80, per_s),
+            with_rate("rhel-9", 90, 600.0),
+        ];
+        judge(&sides, None).expect("jobs sync")
+    };
+    let v = judged(100.0);
+    assert_eq!((v.best, v.first, v.did_more), (None, Some(0), Some(1)));
+    assert_eq!(v.rows[0].calls_per_s, Some(100.0));
+    let told = "That does not make it the best: it made 100 such calls a second, rhel-9 made 600, \
+                6.0 times as many";
+    assert!(v.answer.contains(told), "{}", v.answer);
+    // Half of it is not much less.
+    let v = judged(300.0);
+    assert_eq!((v.best, v.did_more), (Some(0), None));
+    assert!(v.answer.starts_with("rhel-8 is best"), "{}", v.answer);
+}
+
 #[test]
 fn one_run_each_has_no_interval() {
     let sides = [side("a", &[20_000], 1e6), side("b", &[10_000], 1e6)];

@@ -41,7 +41,12 @@ fn by_distance(rows: &[Row], best: usize) -> Vec<usize> {
 }
 
 /// Who is best, and by how much.
-pub(super) fn answer(figure: &Figure, rows: &[Row], best: Option<usize>) -> String {
+pub(super) fn answer(
+    figure: &Figure,
+    rows: &[Row],
+    best: Option<usize>,
+    did_more: Option<usize>,
+) -> String {
     let Some(best) = best else {
         let value = rows.iter().find(|row| row.value.is_some());
         let value = value.map_or("none", |row| row.text.as_str());
@@ -63,10 +68,16 @@ pub(super) fn answer(figure: &Figure, rows: &[Row], best: Option<usize>) -> Stri
             said(worst, ", the worst")
         ),
     };
-    let mut text = format!(
-        "{} is best for {figure}: {}{by}.",
-        rows[best].label, rows[best].text
-    );
+    let own = &rows[best];
+    let mut text = match did_more {
+        None => format!("{} is best for {figure}: {}{by}.", own.label, own.text),
+        Some(more) => format!(
+            "{} has the shortest {figure}: {}{by}. {}",
+            own.label,
+            own.text,
+            less(own, &rows[more])
+        ),
+    };
     let without: Vec<&str> = named
         .iter()
         .filter(|i| rows[**i].value.is_none())
@@ -76,6 +87,29 @@ pub(super) fn answer(figure: &Figure, rows: &[Row], best: Option<usize>) -> Stri
         text += &format!(" It makes no such calls under {}.", without.join(", "));
     }
     text
+}
+
+/// That one did much less than another.
+fn less(own: &Row, more: &Row) -> String {
+    let per_s = |row: &Row| row.calls_per_s.unwrap_or(0.0);
+    format!(
+        "That does not make it the best: it made {} such calls a second, {} made {}, {:.1} \
+         times as many (with {}).",
+        rate(per_s(own)),
+        more.label,
+        rate(per_s(more)),
+        per_s(more) / per_s(own),
+        more.text
+    )
+}
+
+/// Calls in a second.
+fn rate(per_s: f64) -> String {
+    match per_s {
+        r if r >= 99.95 => format!("{r:.0}"),
+        r if r >= 9.995 => format!("{r:.1}"),
+        r => format!("{r:.2}"),
+    }
 }
 
 /// How sure it is that the best is best.
