@@ -201,8 +201,8 @@ fn of_application(seen: &whatif::Seen) -> String {
         text += &format!(
             ", {:.3} times as many calls in the same time ({} a second instead of {})",
             more,
-            figures(after.calls_per_s),
-            figures(before.calls_per_s)
+            figures(after.calls_per_s.unwrap_or_default()),
+            figures(before.calls_per_s.unwrap_or_default())
         );
     }
     text

@@ -18,7 +18,7 @@ const CALLS: usize = 9;
 /// Other jobs that have a column here.
 const OTHERS_SHOWN: usize = 2;
 /// Columns of each.
-const OTHER: usize = 12;
+const OTHER: usize = 10;
 
 pub(super) fn show(out: &mut impl Write, pairs: &Pairs<'_>, asked: Option<&Figure>) -> Result<()> {
     if nr_experiments(pairs) < 2 {
@@ -55,13 +55,18 @@ fn rows(out: &mut impl Write, verdict: &Verdict) -> Result<()> {
         .filter_map(|(i, name)| Some((i, name.strip_prefix("bandwidth of ")?)))
         .take(OTHERS_SHOWN)
         .collect();
+    let has_calls = verdict.rows.iter().any(|row| row.calls_per_s.is_some());
+    let calls = if has_calls { CALLS } else { 0 };
     let beside =
-        VALUE + CALLS + others.len() * (OTHER + 1) + if is_repeated { INTERVAL } else { 0 };
+        VALUE + calls + others.len() * (OTHER + 1) + if is_repeated { INTERVAL } else { 0 };
     let length = |row: &Row| row.label.chars().count();
     let width = verdict.rows.iter().map(length);
     let width = width.filter(|w| *w + 2 + beside <= WIDTH).max();
     let width = width.unwrap_or(0).max(11);
-    let mut head = format!("  {:<width$} {:>9} {:>8}", "", "value", "calls/s");
+    let mut head = format!("  {:<width$} {:>9}", "", "value");
+    if has_calls {
+        head += &format!(" {:>8}", "calls/s");
+    }
     if is_repeated {
         head += &format!("  {:<20}", "95 %");
     }
@@ -74,8 +79,11 @@ fn rows(out: &mut impl Write, verdict: &Verdict) -> Result<()> {
         let mark = if verdict.best == Some(i) { "> " } else { "  " };
         write!(out, "{mark}")?;
         label(out, &row.label, width)?;
-        let calls = row.calls_per_s.map_or("none".to_owned(), figures);
-        let mut line = format!(" {:>9} {calls:>8}", row.text);
+        let mut line = format!(" {:>9}", row.text);
+        if has_calls {
+            let calls = row.calls_per_s.map_or("none".to_owned(), figures);
+            line += &format!(" {calls:>8}");
+        }
         if is_repeated {
             line += &format!("  {:<20}", row.interval_text);
         }

@@ -43,9 +43,11 @@ impl Calls {
         self.number("ios")
     }
 
-    /// How many there are in a second; of jobs together, while one of them ran.
+    /// How many there are in a second while it ran; none of several jobs together, which do not
+    /// all run at the same time.
     pub(super) fn per_s(&self) -> Option<f64> {
-        self.number("iops")
+        let is_family = self.job.contains('…');
+        self.number("iops").filter(|_| !is_family)
     }
 
     /// Bytes that a call moves.
@@ -97,8 +99,8 @@ pub struct Application {
     pub value: f64,
     /// For people.
     pub text: String,
-    /// Such calls in a second.
-    pub calls_per_s: f64,
+    /// Such calls in a second; none of several jobs together.
+    pub calls_per_s: Option<f64>,
 }
 
 impl Application {
@@ -111,7 +113,7 @@ impl Application {
             job: row.job.clone(),
             value,
             text: figure.text(value),
-            calls_per_s: row.per_s().unwrap_or(0.0),
+            calls_per_s: row.per_s(),
         })
     }
 }

@@ -89,9 +89,9 @@ pub struct Row {
     pub interval: Option<[f64; 2]>,
     /// The same for people; why there is none.
     pub interval_text: String,
-    /// Such calls in each run, and in a second; none if there are none.
+    /// Such calls in each run; none if there are none.
     pub calls: Option<f64>,
-    /// The same in a second.
+    /// The same in a second; none of several jobs together, which do not all run at once.
     pub calls_per_s: Option<f64>,
     /// How many times better the first is.
     pub behind: Option<f64>,

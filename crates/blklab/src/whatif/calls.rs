@@ -23,9 +23,13 @@ impl Seen {
         self.before.value.max(1.0) / self.after.value.max(1.0)
     }
 
-    /// How many times more calls it makes in the same time.
+    /// How many times more calls it makes in the same time; 1 where that is not known.
     pub fn more(&self) -> f64 {
-        self.after.calls_per_s / self.before.calls_per_s.max(f64::MIN_POSITIVE)
+        let (before, after) = (self.before.calls_per_s, self.after.calls_per_s);
+        match (before, after) {
+            (Some(before), Some(after)) if before > 0.0 => after / before,
+            _ => 1.0,
+        }
     }
 }
 
@@ -95,7 +99,7 @@ mod tests {
             job: "wal".to_owned(),
             text: String::new(),
             value,
-            calls_per_s,
+            calls_per_s: Some(calls_per_s),
         };
         let seen = Seen {
             before: application(100.0, 600.0),
