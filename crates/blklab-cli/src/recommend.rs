@@ -82,6 +82,7 @@ fn asked(a: &RecommendArgs) -> Result<Ask> {
         keeps: keeps.map_err(|err| err.in_file("--keep"))?,
         runs_max: a.max_runs,
         repetitions: a.repeat,
+        exhaustive: a.exhaustive,
         confirm: a.confirm.clone(),
     })
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came of it.
 
+use crate::grid::Grid;
 use crate::step::Paste;
 use blklab::statistics::Verdict;
 use blklab::whatif::Change;
@@ -26,6 +27,8 @@ pub struct Recommendation {
     pub answer: Option<usize>,
     /// The answer on another target.
     pub confirmed: Option<Confirmed>,
+    /// The best of all combinations, where these were run, too.
+    pub grid: Option<Grid>,
     /// What cannot help here, and why.
     pub left_out: Vec<String>,
     /// What could not be tried, and why.

@@ -19,6 +19,15 @@ pub(crate) struct Wanted {
     pub(crate) repetition: u32,
 }
 
+impl Wanted {
+    pub(crate) fn new(changes: Vec<Change>, repetition: u32) -> Wanted {
+        Wanted {
+            changes,
+            repetition,
+        }
+    }
+}
+
 /// What runs experiments.
 pub(crate) struct Bench<'a> {
     pub(crate) experiment: Experiment,

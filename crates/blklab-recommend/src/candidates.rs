@@ -2,12 +2,14 @@
 //! What experts would try: a scheduler, its tunables, limits of the queue, write-back, and what
 //! the control groups of others may do.
 
+use crate::bench::Bench;
 use crate::goal::Keep;
 use crate::jobs::JobFacts;
-use crate::step::{Knob, Paste, Step, option, set};
+use crate::step::{Candidate, Knob, Paste, Step, option, set};
 use blklab::figure::Figure;
-use blklab::whatif::Change;
+use blklab::whatif::{Change, changed};
 use blklab_experiment::{Catalogue, Experiment};
+use blklab_types::Error;
 
 /// Values that are tried of the tunables of schedulers, in the units of the files.
 const TUNABLES: [(&str, &[&str]); 12] = [
@@ -91,6 +93,15 @@ pub(crate) fn tunables(e: &Experiment, catalogue: &Catalogue) -> Vec<Step> {
     steps
 }
 
+/// Another scheduler with each of its own tunables.
+pub(crate) fn with_tunables(scheduler: &Step, bench: &Bench<'_>) -> Result<Vec<Candidate>, Error> {
+    let catalogue = bench.how.planner.catalogue();
+    let e = changed(&bench.experiment, &scheduler.changes, catalogue)?;
+    let own = tunables(&e, catalogue).into_iter();
+    let with = |s: Step| Candidate::new(vec![scheduler.clone(), s]);
+    Ok(own.map(with).collect())
+}
+
 fn schedulers(k: &Known<'_>, found: &mut Found) {
     let e = k.experiment;
     let all = k.catalogue.schedulers();
@@ -155,7 +166,7 @@ fn limits(k: &Known<'_>, found: &mut Found) {
             let mut changes = in_group(job);
             changes.push(set(&key, &value));
             found.steps.push(Step {
-                knob: Knob::Share,
+                knob: Knob::Limit(job.name.clone()),
                 what: format!("io.max of {}: {value}", job.name),
                 changes,
                 pastes: vec![group_paste(job, "io.max", &value)],

@@ -5,6 +5,7 @@ use crate::jobs::bytes;
 use blklab::figure::{Calling as _, Calls, Figure};
 use blklab::job_rows::JobRow;
 use blklab::metric::Unit;
+use blklab::verdict::MUCH_LESS;
 use blklab_types::{Error, no_such, shown};
 use std::fmt;
 
@@ -184,7 +185,8 @@ impl Goal {
     }
 }
 
-/// What must not become worse: what was asked for, or half of the bandwidth of all others.
+/// What must not become worse: what was asked for, or half of the bandwidth of all others; and
+/// that the job of the goal still makes most of its calls, where the goal is how long they take.
 ///
 /// # Errors
 /// If a job has no such calls.
@@ -200,16 +202,32 @@ pub(crate) fn settled_keeps(
             return Err(Error::new(what));
         }
     }
-    if !asked.is_empty() {
-        return Ok(asked.to_vec());
+    let mut keeps = asked.to_vec();
+    if asked.is_empty() {
+        let keep = |job: &String| Keep {
+            figure: Figure::of_job("bandwidth", Calls::Main, job),
+            is_at_least: true,
+            bound: Bound::Share(KEPT_SHARE),
+        };
+        keeps.extend(others(goal, rows).iter().map(keep));
     }
-    let others = others(goal, rows);
-    let keep = |job: &String| Keep {
-        figure: Figure::of_job("bandwidth", Calls::Main, job),
-        is_at_least: true,
-        bound: Bound::Share(KEPT_SHARE),
-    };
-    Ok(others.iter().map(keep).collect())
+    let is_said = |keep: &Keep| keep.figure.job == goal.job && !keep.figure.is_latency();
+    if !asked.iter().any(is_said) {
+        keeps.extend(own_calls(goal, rows).map(|figure| Keep {
+            figure,
+            is_at_least: true,
+            bound: Bound::Share(MUCH_LESS),
+        }));
+    }
+    Ok(keeps)
+}
+
+/// How many calls a goal is about, in a second, where it is how long they take: who hardly gets
+/// to call has few that take long.
+pub(crate) fn own_calls(goal: &Figure, rows: &[JobRow]) -> Option<Figure> {
+    let row = goal.row(rows).filter(|_| goal.is_latency())?;
+    let job = goal.job.as_deref()?;
+    Some(Figure::of_job("iops", Calls::Only(row.direction), job))
 }
 
 /// The jobs of a run that the goal is not about, those with most bytes first.

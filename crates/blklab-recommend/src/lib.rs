@@ -16,12 +16,15 @@ mod answer;
 mod bench;
 mod candidates;
 mod goal;
+mod grid;
 mod jobs;
+mod judge;
 mod search;
 mod step;
 
 pub use answer::{Confirmed, Price, Recommendation, Tried};
 pub use goal::{Goal, Keep};
+pub use grid::Grid;
 pub use search::recommend;
 pub use step::Paste;
 
@@ -41,6 +44,8 @@ pub struct Ask {
     pub runs_max: usize,
     /// With how many seeds the best are run, 2 or more.
     pub repetitions: u32,
+    /// All combinations of up to so many things are run, too.
+    pub exhaustive: Option<u8>,
     /// The target on which the answer is run, too.
     pub confirm: Option<String>,
 }

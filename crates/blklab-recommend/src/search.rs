@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rounds of runs: all steps once, what goes together, the best with other seeds.
 
-use crate::answer::{Confirmed, Price, Recommendation, Tried};
+use crate::answer::{Confirmed, Recommendation, Tried};
 use crate::bench::{Bench, Wanted};
 use crate::candidates::{self, Known};
 use crate::goal::{Goal, Keep, others, settled_keeps};
+use crate::grid;
 use crate::jobs::JobFacts;
+use crate::judge::{Judge, Trial, mean};
 use crate::step::{Candidate, Knob, Step};
 use crate::{Ask, How};
-use blklab::figure::{Calls, Figure};
+use blklab::figure::Figure;
 use blklab::job_rows::JobRow;
-use blklab::statistics::{Change as Difference, Figure as Values, Verdict, adjust};
+use blklab::statistics::{Change as Difference, Verdict, adjust};
 use blklab::whatif::Change;
-use blklab_experiment::{Catalogue, Experiment};
+use blklab_experiment::Experiment;
 use blklab_types::Error;
 
 /// What helps less is not combined with anything.
@@ -21,100 +23,17 @@ const HELPS: f64 = 1.03;
 /// Steps that are combined with each other.
 const COMBINED: usize = 5;
 
+/// Of these, those that are combined with each other and not with the best alone.
+const PAIRED: usize = 3;
+
+/// What makes it worse than this by itself is not tried beside the best either.
+const WORSE: f64 = 0.9;
+
 /// Candidates that are run with several seeds.
-const FINALISTS: usize = 4;
+const FINALISTS: usize = 3;
 
 /// A candidate with fewer steps is preferred to one that is better by less.
 const AS_GOOD: f64 = 1.05;
-
-/// What one run with a candidate came to.
-struct Trial {
-    candidate: Candidate,
-    /// What jobs got, by repetition.
-    runs: Vec<Vec<JobRow>>,
-    gain: f64,
-    /// The same with the first seed alone.
-    gain_once: f64,
-    breaks: Vec<String>,
-}
-
-/// What trials are judged by.
-struct Judge {
-    goal: Figure,
-    keeps: Vec<Keep>,
-    /// The runs without a change, by repetition.
-    base: Vec<Vec<JobRow>>,
-    others: Vec<String>,
-}
-
-/// The mean of a figure over runs; none if one has none.
-fn mean(figure: &Figure, runs: &[Vec<JobRow>]) -> Option<f64> {
-    let values: Option<Vec<f64>> = runs.iter().map(|rows| figure.value(rows)).collect();
-    let values = values.filter(|v| !v.is_empty())?;
-    Some(values.iter().sum::<f64>() / values.len() as f64)
-}
-
-impl Judge {
-    /// The runs without a change beside so many with one.
-    fn base(&self, runs: usize) -> &[Vec<JobRow>] {
-        &self.base[..runs.min(self.base.len())]
-    }
-
-    fn judge(&self, candidate: Candidate, runs: Vec<Vec<JobRow>>) -> Trial {
-        let base = self.base(runs.len());
-        let gain = |base: &[Vec<JobRow>], runs: &[Vec<JobRow>]| match (
-            mean(&self.goal, base),
-            mean(&self.goal, runs),
-        ) {
-            (Some(before), Some(after)) => self.goal.gain(before, after),
-            _ => 0.0,
-        };
-        let breaks = self.keeps.iter().filter(|keep| {
-            let (before, after) = (mean(&keep.figure, base), mean(&keep.figure, &runs));
-            !keep.holds(before, after)
-        });
-        Trial {
-            breaks: breaks.map(Keep::to_string).collect(),
-            candidate,
-            gain: gain(base, &runs),
-            gain_once: gain(&base[..1], &runs[..1]),
-            runs,
-        }
-    }
-
-    /// What others pay: bandwidth, and latency where they wait.
-    fn prices(&self, runs: &[Vec<JobRow>]) -> Vec<Price> {
-        let base = self.base(runs.len());
-        let figures = self.others.iter().flat_map(|job| {
-            ["bandwidth", "clat_p99"].map(|key| Figure::of_job(key, Calls::Main, job))
-        });
-        let price = |figure: Figure| {
-            let before = mean(&figure, base)?;
-            let after = mean(&figure, runs);
-            Some(Price {
-                figure: figure.to_string(),
-                before: figure.text(before),
-                after: after.map_or("none".to_owned(), |after| figure.text(after)),
-                gain: after.map(|after| figure.gain(before, after)),
-            })
-        };
-        figures.filter_map(price).collect()
-    }
-
-    fn difference(&self, runs: &[Vec<JobRow>]) -> Difference {
-        let values = |runs: &[Vec<JobRow>]| {
-            let all = runs.iter().filter_map(|rows| self.goal.value(rows));
-            Values::mean(all.collect())
-        };
-        Difference::between(&values(self.base(runs.len())), &values(runs), true)
-    }
-}
-
-impl Trial {
-    fn keeps(&self) -> bool {
-        self.breaks.is_empty() && self.gain > 0.0
-    }
-}
 
 /// The best first; of two that are alike the one with fewer steps, and of these the one that
 /// no application has to know of.
@@ -129,6 +48,27 @@ fn sort(trials: &mut [Trial]) {
         let is_out = !t.keeps();
         (is_out, -gain(t), t.candidate.steps.len(), asks(t))
     });
+}
+
+/// Of the best, what adds nothing to one of its parts stands behind all that does.
+fn simpler_first(trials: &mut Vec<Trial>) {
+    let is_part = |part: &Trial, whole: &Trial| {
+        let has = |what: &str| whole.candidate.steps.iter().any(|s| s.what == what);
+        let mut steps = part.candidate.steps.iter();
+        part.candidate.steps.len() < whole.candidate.steps.len() && steps.all(|s| has(&s.what))
+    };
+    let adds = |whole: &Trial| {
+        let mut parts = trials
+            .iter()
+            .filter(|part| part.keeps() && is_part(part, whole));
+        !parts.any(|part| part.gain * AS_GOOD >= whole.gain)
+    };
+    let adds: Vec<bool> = trials.iter().map(adds).collect();
+    let (first, rest): (Vec<_>, Vec<_>) = std::mem::take(trials)
+        .into_iter()
+        .zip(adds)
+        .partition(|(t, adds)| *adds && t.keeps());
+    trials.extend(first.into_iter().chain(rest).map(|(t, _)| t));
 }
 
 /// Tries what may help, and says what does.
@@ -172,7 +112,7 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         runs_max: ask.runs_max,
         reserved: (FINALISTS + 1) * (ask.repetitions as usize - 1),
     };
-    search.singles(found.steps)?;
+    search.singles(found.steps.clone())?;
     search.combinations()?;
     let finalists = search.finals(ask.repetitions)?;
     let (trials, not_tried) = (search.trials, search.not_tried);
@@ -191,6 +131,7 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         tried: Vec::new(),
         answer: None,
         confirmed: None,
+        grid: None,
         left_out: found.left_out,
         not_tried,
         runs: 0,
@@ -203,6 +144,15 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         answer.confirmed = Some(confirm(&bench, &judge.goal, target, &best.changes)?);
     }
     answer.runs = bench.runs();
+    if let Some(together) = ask.exhaustive {
+        let as_it_is = || mean(&judge.goal, &judge.base).unwrap_or_default();
+        let value = answer.best().map_or_else(as_it_is, |best| best.after);
+        let wanted = grid::Grids {
+            together: usize::from(together),
+            repetitions: ask.repetitions,
+        };
+        answer.grid = Some(wanted.run(&found.steps, &bench, &mut judge, value)?);
+    }
     Ok(answer)
 }
 
@@ -257,30 +207,82 @@ impl Search<'_> {
         self.run(steps.into_iter().map(|s| Candidate::new(vec![s])).collect())
     }
 
-    /// The best step of each knob, as far as it helps.
-    fn helpful(&mut self) -> Vec<Step> {
+    /// The best step of each knob, the best first, as far as it is worth a try beside another:
+    /// it helps by itself, or it is about who gets what and harms little, as what waits behind
+    /// one thing shows only once that is gone.
+    fn partners(&mut self) -> Vec<Step> {
         sort(&mut self.trials);
         let mut best: Vec<Step> = Vec::new();
         for trial in &self.trials {
             let [step] = trial.candidate.steps.as_slice() else {
                 continue;
             };
-            let is_new = best.iter().all(|other| other.knob != step.knob);
-            if trial.keeps() && trial.gain > HELPS && is_new && best.len() < COMBINED {
+            let least = match step.knob {
+                Knob::Limit(_) | Knob::Share | Knob::Job(_) => WORSE,
+                _ => HELPS,
+            };
+            if trial.gain > least && best.iter().all(|other| other.knob != step.knob) {
                 best.push(step.clone());
             }
         }
         best
     }
 
-    /// What goes together: pairs of steps that help, tunables of another scheduler that helps,
-    /// and one step more for the best pair.
+    /// The step that helps most, and one that helps more and breaks a bound: what is set beside
+    /// it may keep it.
+    fn leaders(&self) -> Vec<Step> {
+        let singles = self.trials.iter().filter(|t| t.candidate.steps.len() == 1);
+        let singles: Vec<&Trial> = singles.filter(|t| t.gain > HELPS).collect();
+        let best = |all: Vec<&Trial>| {
+            let best = all.into_iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
+            best.map(|t| (t.candidate.steps[0].clone(), t.gain))
+        };
+        let (keep, break_them) = singles.into_iter().partition(|t| t.keeps());
+        let (first, other) = (best(keep), best(break_them));
+        let least = first.as_ref().map_or(0.0, |(_, gain)| *gain);
+        let other = other.filter(|(_, gain)| *gain > least);
+        first
+            .into_iter()
+            .chain(other)
+            .map(|(step, _)| step)
+            .collect()
+    }
+
+    /// Those that keep to the bounds and help.
+    fn helpful(&mut self) -> Vec<Step> {
+        sort(&mut self.trials);
+        let out = self.trials.iter().filter(|t| !t.keeps());
+        let out: Vec<String> = out.map(|t| t.candidate.what()).collect();
+        let mut best = self.partners();
+        best.retain(|step| !out.contains(&step.what) && self.helps(step));
+        best.truncate(COMBINED);
+        best
+    }
+
+    /// Whether a step helps by itself.
+    fn helps(&self, step: &Step) -> bool {
+        let mut own = self
+            .trials
+            .iter()
+            .filter(|t| t.candidate.what() == step.what);
+        own.any(|t| t.gain > HELPS)
+    }
+
+    /// What goes together: the best step, and a better one that breaks a bound, with one of each
+    /// other kind; the next with each other; tunables of another scheduler that helps; and one
+    /// step more for the best pair.
     fn combinations(&mut self) -> Result<(), Error> {
         let best = self.helpful();
+        let partners = self.partners();
         let mut pairs: Vec<Candidate> = Vec::new();
-        for (i, first) in best.iter().enumerate() {
-            let others = best[i + 1..].iter().filter(|s| first.goes_with(s));
-            pairs.extend(others.map(|s| Candidate::new(vec![first.clone(), s.clone()])));
+        for leader in self.leaders() {
+            let others = partners.iter().filter(|s| leader.goes_with(s));
+            pairs.extend(others.map(|s| Candidate::new(vec![leader.clone(), s.clone()])));
+        }
+        let paired = &best[best.len().min(1)..best.len().min(PAIRED)];
+        for (i, one) in paired.iter().enumerate() {
+            let others = paired[i + 1..].iter().filter(|s| one.goes_with(s));
+            pairs.extend(others.map(|s| Candidate::new(vec![one.clone(), s.clone()])));
         }
         pairs.extend(self.tunables_of_others(&best)?);
         self.run(pairs)?;
@@ -299,16 +301,13 @@ impl Search<'_> {
         let Some(scheduler) = best.iter().find(|s| s.knob == Knob::Scheduler) else {
             return Ok(Vec::new());
         };
-        let catalogue: &Catalogue = self.bench.how.planner.catalogue();
-        let e = blklab::whatif::changed(&self.bench.experiment, &scheduler.changes, catalogue)?;
-        let own = candidates::tunables(&e, catalogue).into_iter();
-        let with = |s: Step| Candidate::new(vec![scheduler.clone(), s]);
-        Ok(own.map(with).collect())
+        candidates::with_tunables(scheduler, self.bench)
     }
 
     /// Runs the best with other seeds, and says how many of the first trials these are.
     fn finals(&mut self, repetitions: u32) -> Result<usize, Error> {
         sort(&mut self.trials);
+        simpler_first(&mut self.trials);
         let promising = self.trials.iter().take(FINALISTS);
         let finalists = promising
             .take_while(|t| t.keeps() && t.gain > HELPS)
@@ -428,4 +427,39 @@ fn confirm(
         after: text(&values[1]),
         gain,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(steps: &[Step], gain: f64) -> Trial {
+        Trial {
+            candidate: Candidate::new(steps.to_vec()),
+            runs: Vec::new(),
+            gain,
+            gain_once: gain,
+            breaks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_combination_that_adds_nothing_stands_behind_its_parts() {
+        let (depth, requests) = (
+            Step::tunable("async_depth", "4"),
+            Step::queue("nr_requests", 7),
+        );
+        let both = [depth.clone(), requests.clone()];
+        let mut trials = vec![
+            trial(&both, 7.7),
+            trial(std::slice::from_ref(&depth), 7.5),
+            trial(std::slice::from_ref(&requests), 2.0),
+        ];
+        simpler_first(&mut trials);
+        assert_eq!(trials[0].candidate.what(), "async_depth=4");
+        assert_eq!(trials[2].candidate.steps.len(), 2);
+        let mut trials = vec![trial(&both, 9.0), trial(&[depth], 7.5)];
+        simpler_first(&mut trials);
+        assert_eq!(trials[0].candidate.steps.len(), 2);
+    }
 }

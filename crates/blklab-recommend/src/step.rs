@@ -58,7 +58,9 @@ pub(crate) enum Knob {
     Queue(&'static str),
     /// When dirty pages are written.
     Dirty,
-    /// What a job gets, by its control group.
+    /// How much a job gets at most, by its control group.
+    Limit(String),
+    /// What a job gets beside others, by control groups.
     Share,
     /// What a job does.
     Job(String),
@@ -181,6 +183,18 @@ impl Candidate {
         let mut steps = self.steps.clone();
         steps.push(step.clone());
         Candidate { steps }
+    }
+
+    /// With several steps more.
+    pub(crate) fn and_all(&self, steps: &[Step]) -> Candidate {
+        let all = self.steps.iter().chain(steps);
+        Candidate::new(all.cloned().collect())
+    }
+
+    /// Whether all steps of both can be made at once.
+    pub(crate) fn goes_with(&self, other: &Candidate) -> bool {
+        let mut own = self.steps.iter();
+        own.all(|step| other.steps.iter().all(|s| step.goes_with(s)))
     }
 
     /// In words.

@@ -44,6 +44,11 @@ pub(crate) struct RecommendArgs {
     /// Seeds with which the best are run, 2 or more
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) repeat: u32,
+    /// Run every combination of up to N things of different kinds, too (2 if no N is given),
+    /// and say how far their best is ahead of the answer: hundreds of runs, thousands with 3
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true,
+        default_missing_value = "2", value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub(crate) exhaustive: Option<u8>,
     /// Run the answer on another target, too: kernel
     #[arg(long, value_name = "TARGET")]
     pub(crate) confirm: Option<String>,

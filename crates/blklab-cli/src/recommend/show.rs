@@ -27,6 +27,7 @@ pub(super) fn show(out: &mut impl Write, r: &Recommendation, all: bool) -> Resul
         paste::show(out, best, &r.disks)?;
     }
     confirmed(out, r)?;
+    grid(out, r)?;
     list(out, "Cannot help here:", &r.left_out)?;
     if all {
         list(out, "Not tried:", &r.not_tried)?;
@@ -246,6 +247,30 @@ fn confirmed(out: &mut impl Write, r: &Recommendation) -> Result<()> {
     };
     writeln!(out)?;
     let text = format!("On the target {}: {text}.", c.target);
+    Ok(hanging(out, "", 3, &text)?)
+}
+
+/// The best of all combinations beside the answer.
+fn grid(out: &mut impl Write, r: &Recommendation) -> Result<()> {
+    let Some(g) = &r.grid else { return Ok(()) };
+    let best = match &g.what {
+        Some(what) => format!("{what} is best of them and gives {}", g.text),
+        None => "none of them is better than to leave it as it is".to_owned(),
+    };
+    let beside = match g.ahead {
+        a if a > 1.0 + NONE => format!(
+            "the answer, {}, is {:.1} % behind",
+            g.answer_text,
+            (a - 1.0) * 100.0
+        ),
+        a if a < 1.0 - NONE => format!("the answer, {}, is better", g.answer_text),
+        _ => format!("so does the answer, {}", g.answer_text),
+    };
+    let text = format!(
+        "All {} combinations of up to {} things: {best}; {beside}. That took {} runs, the answer {}.",
+        g.combinations, g.together, g.runs, r.runs
+    );
+    writeln!(out)?;
     Ok(hanging(out, "", 3, &text)?)
 }
 

@@ -45,8 +45,19 @@ fn what_helps_the_victim_keeps_to_the_bounds_of_others() {
     assert_eq!(best["verdict"], "better");
     assert_eq!(best["breaks"], Value::Array(Vec::new()));
     assert!(!best["paste"].as_array().expect("a list").is_empty());
-    let price = &best["prices"][0];
-    assert_eq!(price["figure"], "bandwidth of backup");
+    let prices = best["prices"].as_array().expect("a list");
+    let priced = |figure: &str| {
+        prices
+            .iter()
+            .find(|p| p["figure"] == figure)
+            .expect("a price")
+    };
+    let price = priced("bandwidth of backup");
+    // The victim itself still calls.
+    let calls = priced("read iops of web")["gain"]
+        .as_f64()
+        .expect("a number");
+    assert!(calls >= 0.5, "{best}");
     assert!(price["gain"].as_f64().expect("a number") >= 0.4, "{price}");
     // What others do not keep to is said and not advised.
     let tried = answer["tried"].as_array().expect("a list");
@@ -62,6 +73,32 @@ fn what_helps_the_victim_keeps_to_the_bounds_of_others() {
     assert!(!changes.is_empty());
     let asked_again = ask(&folder, &asked);
     assert_eq!(asked_again, answer, "it repeats");
+}
+
+/// The answer beside the best of every combination of two things.
+#[test]
+fn the_exhaustive_grid_says_how_far_the_answer_is_behind() {
+    let folder = Folder::new();
+    folder.write("j.fio", &BESIDE_WRITER.replace("200ms", "20ms"));
+    let goal = ["--for", "read p99 of web", "--repeat", "2"];
+    let answer = ask(&folder, &[&goal[..], &["--exhaustive"]].concat());
+    let grid = &answer["grid"];
+    let number = |v: &Value| v.as_f64().expect("a number");
+    assert_eq!(grid["together"], 2);
+    let (combinations, runs) = (number(&grid["combinations"]), number(&answer["runs"]));
+    assert!(combinations > 4.0 * runs, "{combinations} beside {runs}");
+    assert!(number(&grid["runs"]) >= combinations);
+    // A latency: the answer's over the best one's is what the best is ahead by.
+    let ahead = number(&grid["answer"]) / number(&grid["value"]);
+    assert!((ahead - number(&grid["ahead"])).abs() < 1e-9, "{grid}");
+    assert_eq!(grid["answer"], best(&answer)["after"]);
+    assert!(ahead < 1.5, "the search misses much: {grid}");
+    let without = ask(&folder, &goal);
+    assert_eq!(without["grid"], Value::Null);
+    assert_eq!(
+        without["tried"], answer["tried"],
+        "the grid changes no answer"
+    );
 }
 
 #[test]
