@@ -79,7 +79,7 @@ fn what_helps_the_victim_keeps_to_the_bounds_of_others() {
 #[test]
 fn the_exhaustive_grid_says_how_far_the_answer_is_behind() {
     let folder = Folder::new();
-    folder.write("j.fio", &BESIDE_WRITER.replace("200ms", "20ms"));
+    folder.write("j.fio", BESIDE_WRITER.replace("200ms", "20ms"));
     let goal = ["--for", "read p99 of web", "--repeat", "2"];
     let answer = ask(&folder, &[&goal[..], &["--exhaustive"]].concat());
     let grid = &answer["grid"];
