@@ -5,7 +5,8 @@
 //! trace, or only in part, and are settled here:
 //!
 //! - *When kblockd runs.* At its next recorded hand-over, if no completion comes
-//!   before; else, as it then found nothing that the device would take, in the
+//!   before, or if there was no pause before: completions that one interrupt brings come
+//!   at once. Else, as it then found nothing that the device would take, in that pause, the
 //!   first gap of [`GAP`] between recorded events, or of [`LAZY_GAP`] between those of
 //!   one process if that does not give way at once. If there is something here that
 //!   the device would take, it did not run there, but at the hand-over.
@@ -52,6 +53,9 @@ const LAZY_GAP: Span = Span(13_000);
 
 /// From the last event before such a pause to kblockd's run.
 const WORKER_DELAY: Span = Span(4_000);
+
+/// The longest wait behind the last event of a recording.
+const WAITS_AT_MOST: Span = Span(1_000_000_000);
 
 /// Events that are known before the first of them is fed: later ones say what
 /// earlier ones meant.
@@ -192,6 +196,7 @@ pub fn replay(
     f.find_before(e, schedulers);
     f.feed(recording);
     while f.take_step() {}
+    f.finish();
     let dispatches = f.handed_over.into_iter().map(|h| h.command);
     Ok((dispatches.collect(), f.before))
 }
@@ -423,19 +428,7 @@ impl<'a> Replay<'a> {
             return false;
         };
         self.agenda.wake_device(STEP, step.time, 0);
-        loop {
-            match self.agenda.next(step_time(&self.steps)) {
-                Some(Due::Timer(timer)) => {
-                    self.enter(Running::INTERRUPT, |q, cx| q.timer(cx, timer));
-                }
-                Some(Due::Device(WORKER, _)) if self.work == Some(Work::AtTime) => {
-                    self.run_or_wait();
-                }
-                Some(Due::Device(RESUME, _)) => self.resume_next(),
-                Some(Due::Device(STEP, _)) | None => break,
-                Some(_) => {}
-            }
-        }
+        while self.wait(step_time(&self.steps)) {}
         let step = self.steps.pop().expect("the step that was looked at");
         self.last_pid = Some(step.pid);
         match self.work {
@@ -445,6 +438,30 @@ impl<'a> Replay<'a> {
         }
         self.perform(&step);
         true
+    }
+
+    /// The next thing that is due until some time. False if that is a step, or nothing.
+    fn wait(&mut self, until: Time) -> bool {
+        match self.agenda.next(until) {
+            Some(Due::Timer(timer)) => {
+                self.enter(Running::INTERRUPT, |q, cx| q.timer(cx, timer));
+            }
+            Some(Due::Device(WORKER, _)) if self.work == Some(Work::AtTime) => {
+                self.run_or_wait();
+            }
+            Some(Due::Device(RESUME, _)) => self.resume_next(),
+            Some(Due::Device(STEP, _)) | None => return false,
+            Some(_) => {}
+        }
+        true
+    }
+
+    /// Once all events were fed, what the device got in the recording comes out here, too:
+    /// what the queue waits for may be the next request of a process that has ended, which
+    /// no event shows, until a timer says that it has waited enough.
+    fn finish(&mut self) {
+        let until = self.now() + WAITS_AT_MOST;
+        while !self.recorded.is_empty() && self.wait(until) {}
     }
 
     fn perform(&mut self, step: &Step) {
@@ -684,11 +701,15 @@ impl<'a> Replay<'a> {
             return;
         }
         let (mut before, mut pid) = (self.agenda.now(), self.last_pid);
-        for s in rest {
+        for (n, s) in rest.iter().enumerate() {
             let is_lazy = self.is_lazy && pid == Some(s.pid);
             let gap = if is_lazy { LAZY_GAP } else { GAP };
             if s.time.since(before) >= gap {
                 break;
+            }
+            if s.what == What::Issue {
+                self.work = Some(Work::AtStep(n));
+                return;
             }
             (before, pid) = (s.time, Some(s.pid));
         }

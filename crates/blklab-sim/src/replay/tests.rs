@@ -71,6 +71,19 @@ fn a_plug_without_a_scheduler_is_issued_newest_first() {
     assert_eq!(sectors("none", 8, &slept), [1000, 3000, 2000]);
 }
 
+/// BFQ waits for the process that was served last, which has ended: no event shows it. What
+/// came then comes here when BFQ has waited enough.
+#[test]
+fn what_waits_for_a_process_that_has_ended_comes_after_the_last_event() {
+    let text = "0 Q 8 500\n1 G 8 500\n2 I 8 500\n8 D 37 500\n20 Q 9 90000\n21 G 9 90000\n\
+                22 I 9 90000\n500 C 0 500\n900 D 37 90000\n1400 C 0 90000";
+    let e = experiment("5.10", "bfq", 1, "[iosched]\nstrict_guarantees = 1");
+    let (done, _) = replay(&e, recording(text, true), |_| Process::default()).expect("possible");
+    let sectors: Vec<u64> = done.iter().map(|d| d.sector).collect();
+    assert_eq!(sectors, [500, 90000]);
+    assert!(done[1].time > Time(1_400_000), "{}", done[1].time);
+}
+
 /// The worker takes one request early. Alone it is not followed by the next
 /// one in order of sectors; with the others it is.
 #[test]
@@ -115,6 +128,17 @@ fn kblockd_did_not_run_in_a_pause_if_there_was_something_to_hand_over() {
     let full = FULL.replace("40 Q 9 160\n41 G 9 160\n42 I 9 160\n48 D 37 160\n", "");
     let order = sectors("mq-deadline", 2, &format!("{full}{rest}"));
     assert_eq!(order, [100, 150, 300, 600]);
+}
+
+/// One interrupt brings both completions: the hand-overs behind them are kblockd's, not the
+/// one for which it would have to wait until another read is there.
+#[test]
+fn kblockd_runs_right_behind_the_completions_of_one_interrupt() {
+    let text = "0 Q 9 500\n1 G 9 500\n2 I 9 500\n8 D 37 500\n20 Q 9 600\n21 G 9 600\n22 I 9 600\n\
+                28 D 37 600\n40 Q 9 900\n41 G 9 900\n42 I 9 900\n100 Q 9 700\n101 G 9 700\n\
+                102 I 9 700\n500 C 0 500\n504 C 0 600\n508 D 37 900\n510 D 37 700\n600 Q 9 950\n\
+                601 G 9 950\n602 I 9 950\n1000 C 0 900\n1004 C 0 700\n1008 D 37 950";
+    assert_eq!(sectors("mq-deadline", 2, text), [500, 600, 900, 700, 950]);
 }
 
 #[test]
