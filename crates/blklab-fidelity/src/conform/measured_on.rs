@@ -3,7 +3,7 @@
 //! `machines/*.toml`, which say where each constant comes from.
 
 use blklab::kernel::KernelVersion;
-use blklab_experiment::Experiment;
+use blklab_experiment::{DeviceSpec, Experiment};
 use blklab_fio::job::Job;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -73,10 +73,15 @@ struct Release {
     first_call_ns: u32,
     /// Where kblockd hands over what tasks insert; elsewhere tasks do so mostly.
     hand_over_gap_ns: Option<u32>,
+    /// Where it is not that of other releases.
+    page_cost_writing_ns: Option<u32>,
     /// Where it is not that of any page.
     further_page_cost_ns: Option<u32>,
     driver_copy_ns: u32,
     writeout_cost_ns: u32,
+    /// Sectors of a rotating `simdisk` that are read without the medium when the first job
+    /// begins, where they are not those of other releases.
+    scanned_sectors: Option<u32>,
     /// By scheduler.
     insert_cost_ns: BTreeMap<String, u32>,
     dispatch_cost_ns: BTreeMap<String, u32>,
@@ -137,7 +142,8 @@ impl FioMachine {
         let writes = |j: &Job| !j.settings.direct && j.settings.rw.writes;
         let release = self.of_release(e.kernel);
         let page_cost_ns = if jobs.iter().any(writes) {
-            self.page_cost_writing_ns
+            let own = release.page_cost_writing_ns;
+            own.unwrap_or(self.page_cost_writing_ns)
         } else {
             self.page_cost_reading_ns
         };
@@ -186,13 +192,29 @@ impl FioMachine {
             release.interrupt_cost_ns + release.wake_cost_ns + release.switch_cost_ns,
         );
         vm.remote_wake_ns.get_or_insert(self.remote_wake_ns);
-        let device = &mut e.device;
+        self.give_device(&mut e.device, release);
+    }
+
+    /// What the machine's disks were like when the first job began.
+    fn give_device(&self, device: &mut DeviceSpec, release: &Release) {
         let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
-        if device.name == "null_blk" && has("mbps") && !has("tick_phase_ns") {
-            let phase = self.null_blk_tick_phase_ns.to_string();
-            device.params.push(("tick_phase_ns".to_owned(), phase));
+        let given = if device.name == "null_blk" && has("mbps") {
+            Some(("tick_phase_ns", self.null_blk_tick_phase_ns))
+        } else if device.name == "simdisk" && is_platter(device) {
+            release.scanned_sectors.map(|sectors| ("scanned", sectors))
+        } else {
+            None
+        };
+        if let Some((key, value)) = given.filter(|(key, _)| !has(key)) {
+            device.params.push((key.to_owned(), value.to_string()));
         }
     }
+}
+
+/// Whether a `simdisk` rotates.
+fn is_platter(device: &DeviceSpec) -> bool {
+    let mut params = device.params.iter();
+    params.any(|(name, value)| name == "mode" && value == "1")
 }
 
 /// Processors that a case says its machine had: those that its jobs are bound to, and one for
@@ -237,6 +259,37 @@ mod tests {
             2700
         );
         assert_eq!(LINUX_2_6_28.device, "simdisk-2628");
+    }
+
+    #[test]
+    fn a_release_has_what_was_measured_of_it() {
+        let given = |kernel, params: &[(&str, &str)]| {
+            let mut e = Experiment::new("e", Workload::Processes(Vec::new()));
+            e.kernel = kernel;
+            e.device = DeviceSpec {
+                name: "simdisk".to_owned(),
+                params: params
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                    .collect(),
+            };
+            let text = "[a]\nrw=write\nsize=1m\n";
+            let file = parse("a.fio", text, &ParseOptions::default(), &Fixed::default());
+            LINUX_6_1.give(&mut e, &file.expect("a job file").jobs);
+            let scanned = e
+                .device
+                .params
+                .into_iter()
+                .find(|(name, _)| name == "scanned");
+            (e.vm.page_cost_ns, scanned.map(|(_, value)| value))
+        };
+        let (old, new) = (KernelVersion::new(5, 10), KernelVersion::new(6, 1));
+        let platter = [("mode", "1")];
+        assert_eq!(given(new, &platter), (Some(10_200), None));
+        assert_eq!(given(old, &platter), (Some(11_300), Some("0".to_owned())));
+        assert_eq!(given(old, &[("mode", "0")]).1, None, "it does not rotate");
+        let of_case = [("mode", "1"), ("scanned", "24")];
+        assert_eq!(given(old, &of_case).1, Some("24".to_owned()));
     }
 
     #[test]
