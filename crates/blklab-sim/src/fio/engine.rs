@@ -514,11 +514,12 @@ impl Engine {
         let min = missing.min(self.in_flight as usize);
         match self.kind {
             Kind::Aio | Kind::Uring if self.direct => {
+                let iowait = self.waits_in_iowait;
                 let mut got = 0;
                 while !self.take_events(min, room, &mut got, out) {
                     match &self.workers {
-                        Some(workers) => self.m.suspend_owner(workers.pool).await,
-                        None if self.waits_in_iowait => self.m.suspend_for_io().await,
+                        Some(workers) => self.m.suspend_owner(workers.pool, iowait).await,
+                        None if iowait => self.m.suspend_for_io().await,
                         None => self.m.suspend().await,
                     }
                 }

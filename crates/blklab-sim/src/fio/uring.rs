@@ -29,15 +29,16 @@ blklab_kernel::features! {
         pub(crate) wakes_idle_workers: bool = false,
     }
 
-    /// What changed, release by release. Read were 6.1, 6.12 and 7.3, of iowait 5.10, too.
+    /// What changed, release by release. Read were 6.1, 6.12 and 7.3, of iowait 5.10.223, too;
+    /// that the stable 6.1.39 began with it, Debian's changelog says.
     pub(crate) const CHANGES = {
-        "5.10": "who waits for completions is in iowait (in the stable releases 5.10.223, 6.1.176)",
-            "io_uring/io_uring.c" => {
-            waits_in_iowait: true,
-        }
         "5.12": "what would sleep for a request is left to worker threads of the process",
             "io_uring/io-wq.c" => {
             submits_without_sleep: true,
+        }
+        "6.5" | "6.1" | "5.10": "who waits for completions is in iowait (6.1 from 6.1.39 on, 5.10 as in 5.10.223)",
+            "io_uring/io_uring.c" => {
+            waits_in_iowait: true,
         }
         "6.17": "an idle worker is woken before one is created (in 7.3, not in 6.12)",
             "io_uring/io-wq.c" => {

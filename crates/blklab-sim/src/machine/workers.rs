@@ -157,10 +157,15 @@ impl Machine {
         }
     }
 
-    /// The owner of a pool sleeps for its I/O until woken, and creates workers meanwhile.
-    pub(crate) async fn suspend_owner(&self, id: PoolId) {
+    /// The owner of a pool sleeps for its I/O until woken, in iowait or not, and creates
+    /// workers meanwhile.
+    pub(crate) async fn suspend_owner(&self, id: PoolId, in_iowait: bool) {
         self.inner.world.borrow_mut().pools[id.0].owner_sleeps = true;
-        self.suspend_for_io().await;
+        if in_iowait {
+            self.suspend_for_io().await;
+        } else {
+            self.suspend().await;
+        }
         self.inner.world.borrow_mut().pools[id.0].owner_sleeps = false;
         while let Some(replaced) = self.take_wanted(id) {
             self.create_or_wake(id, replaced);

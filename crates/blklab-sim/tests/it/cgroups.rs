@@ -440,6 +440,24 @@ fn who_sleeps_in_io_schedule_is_stalled_and_who_sleeps_in_io_getevents_is_not() 
 }
 
 #[test]
+fn who_waits_for_io_uring_is_stalled_in_releases_that_count_it() {
+    for (kernel, counts) in [
+        ("5.10", true),
+        ("5.15", false),
+        ("6.1", true),
+        ("6.4", false),
+        ("6.6", true),
+    ] {
+        let mut e = multi_queue(&[("cgroup.c.io.max", "rbps=max")]);
+        e.kernel = kernel.parse().expect("a version");
+        let text = "iodepth=1\nruntime=1\n[c]\ncgroup=c\nioengine=io_uring\n";
+        let ran = run(&e, &jobs(text));
+        let pressure = ran.outcome.cgroups[0].pressure.expect("it is counted");
+        assert_eq!(pressure.full.total_us > 0, counts, "{kernel}");
+    }
+}
+
+#[test]
 fn pressure_is_counted_where_there_are_groups() {
     let ran = run(&multi_queue(&[]), &jobs("runtime=1\n[a]\n"));
     assert_eq!(ran.outcome.pressure, None);
