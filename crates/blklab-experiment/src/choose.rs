@@ -98,7 +98,7 @@ impl Experiment {
     /// Another kernel, and its default scheduler and ticks unless they were chosen.
     pub fn choose_kernel(&mut self, v: KernelVersion, catalogue: &Catalogue) {
         self.kernel = v;
-        self.without.clear();
+        self.keep_leaving_out(catalogue);
         if !self.hz_chosen {
             self.hz = v.hz();
         }

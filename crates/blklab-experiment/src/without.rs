@@ -32,6 +32,26 @@ impl Experiment {
         self.leave_out(catalogue)
     }
 
+    /// Another kernel was chosen: what is left out of it, too. A remark says which of these
+    /// changes it does not have.
+    pub(crate) fn keep_leaving_out(&mut self, catalogue: &Catalogue) {
+        if self.without.is_empty() {
+            return;
+        }
+        let kernel = self.kernel.without(&[]);
+        let has = |name: &String| !changes_called(name, kernel, catalogue).is_empty();
+        let (kept, absent) = std::mem::take(&mut self.without)
+            .into_iter()
+            .partition::<Vec<_>, _>(has);
+        for name in absent {
+            let what = format!("kernel {kernel} does not have {name}, which was to be left out");
+            self.remarks.push(what);
+        }
+        self.without = kept;
+        let left_out = self.leave_out(catalogue);
+        left_out.expect("the kernel has the changes that were kept");
+    }
+
     /// The kernel without what is to be left out of it.
     fn leave_out(&mut self, catalogue: &Catalogue) -> Result<(), Error> {
         let mut left_out: Vec<&'static Change> = Vec::new();

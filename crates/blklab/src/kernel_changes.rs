@@ -144,6 +144,13 @@ pub fn kernel_changes<E: From<Error> + Send>(
             .about("kernel")
             .into());
     }
+    if !e.without.is_empty() {
+        let what = format!(
+            "kernels are compared as they are, and changes left out one by one: take {} out of the experiment",
+            e.without.join("+")
+        );
+        return Err(Error::new(what).about("without").into());
+    }
     let lab = Lab {
         e,
         asked,

@@ -96,6 +96,51 @@ fn the_change_that_does_it_is_named_with_what_it_does() {
 }
 
 #[test]
+fn what_is_left_out_stays_out_of_another_kernel_or_a_remark_says_why_not() -> Result<(), Error> {
+    let planner = Planner::new(Sim::default());
+    let catalogue = planner.catalogue();
+    let mut e = experiment("[r]\nrw=read\nsize=1m\n");
+    e.choose_kernel("6.12".parse()?, catalogue);
+    e.choose_scheduler("bfq", catalogue)?;
+    e.set("without", "bfq:5.12+block-layer:6.12", catalogue)?;
+    let said = |e: &Experiment| e.left_out().concat();
+    e.choose_kernel("6.1".parse()?, catalogue);
+    assert_eq!(e.without, ["bfq:5.12"]);
+    assert!(
+        said(&e).starts_with("the models leave bfq:5.12 out"),
+        "{}",
+        said(&e)
+    );
+    let remark = "kernel 6.1 does not have block-layer:6.12, which was to be left out";
+    assert_eq!(e.remarks, [remark]);
+    e.choose_kernel("5.10".parse()?, catalogue);
+    assert!(e.without.is_empty() && said(&e).is_empty());
+    assert_eq!(e.remarks.len(), 2, "{:?}", e.remarks);
+    Ok(())
+}
+
+#[test]
+fn changes_of_kernels_are_not_told_of_those_that_lack_some() -> Result<(), Error> {
+    let planner = Planner::new(Sim::default());
+    let mut e = experiment("[r]\nrw=read\nsize=1m\n");
+    e.choose_kernel("6.12".parse()?, planner.catalogue());
+    e.set("without", "block-layer:6.12", planner.catalogue())?;
+    let asked = Asked {
+        overrides: Overrides::default(),
+        kernels: vec!["6.1".to_owned(), "6.12".to_owned()],
+        metrics: Vec::new(),
+        threads: 1,
+    };
+    let refused = kernel_changes(&e, &asked, &planner, &run, &Default::default());
+    let err = refused.expect_err("something is left out").to_string();
+    assert!(
+        err.ends_with("take block-layer:6.12 out of the experiment"),
+        "{err}"
+    );
+    Ok(())
+}
+
+#[test]
 fn every_change_can_be_left_out_alone() -> Result<(), Error> {
     let planner = Planner::new(Sim::default());
     let catalogue = planner.catalogue();
