@@ -325,6 +325,9 @@ pub(crate) fn told(head: &[u8]) -> Option<&'static Foreign> {
     if head.contains(&0) {
         return None;
     }
+    if let Some(json) = chrome_json(head) {
+        return Some(json);
+    }
     if head.starts_with(b"recording,device,") || head.starts_with(b"recording,request,") {
         return Some(&OWN_TABLE);
     }
@@ -336,6 +339,32 @@ pub(crate) fn told(head: &[u8]) -> Option<&'static Foreign> {
     let has = |word: &&str| memchr::memmem::find(&text, word.as_bytes()).is_some();
     let is_text = |known: &&Foreign| known.marks.iter().any(|set| set.iter().all(has));
     KNOWN.iter().find(is_text)
+}
+
+static SYSTRACE_JSON: Foreign = Foreign {
+    what: "systrace's JSON, whose events of ftrace are in one string",
+    instead: "take the string out: jq -r .systemTraceEvents FILE > trace.txt",
+    marks: &[],
+};
+
+static CHROME_JSON: Foreign = Foreign {
+    what: "JSON for Chrome's trace viewer",
+    instead: "give the Perfetto trace (.pftrace), or ftrace's text (of systrace: jq -r \
+              .systemTraceEvents FILE)",
+    marks: &[],
+};
+
+/// Whether this is JSON for Chrome's trace viewer. The lines of ftrace in it are no lines of the
+/// file, so that a reader of text would find but one.
+pub(crate) fn chrome_json(head: &[u8]) -> Option<&'static Foreign> {
+    let text = head.trim_ascii_start();
+    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    let begins = matches!(text, [b'{' | b'[', ..]);
+    if begins && has("\"systemTraceEvents\"") {
+        return Some(&SYSTRACE_JSON);
+    }
+    let is_chrome = has("\"traceEvents\"") || (has("\"ph\"") && has("\"ts\""));
+    (begins && is_chrome).then_some(&CHROME_JSON)
 }
 
 /// Columns of `/proc/diskstats`: of partitions until 2.6.24, of all until 4.17, until 5.4, since.
@@ -389,6 +418,10 @@ mod tests {
         let packet = "\n\x03\x08\0\x01";
         assert_eq!(what(&packet.repeat(4)), "a Perfetto trace");
         assert_eq!(what("\n\nthe disk was slow\n"), "");
+        assert!(what("{\"traceEvents\":[{\"name\":\"x\"}]}").contains("Chrome"));
+        assert!(what("[{\"ph\":\"X\",\"ts\":1}]").contains("Chrome"));
+        let systrace = "{\"systemTraceEvents\":\"fio-50 [001] 1.5: block_bio_queue: 8,0 R 8 + 8\"}";
+        assert!(what(systrace).starts_with("systrace's JSON"));
         assert!(what("recording,device,pid\n1,\"8,0\",3\n").contains("requests or bios"));
         assert_eq!(what("the disk was slow yesterday\n"), "");
     }

@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::rows::{alibaba, disksim, fio, fiu, mqsim, msr, spc, tencent};
 use crate::source::Source;
 use crate::{FormatError, blkparse, blktrace, block_dump, braces, compact, ctf, driver};
-use crate::{events_csv, events_parquet, ftrace, perfetto, qemu, snoop, tracedat, vscsi};
+use crate::{events_csv, events_parquet, foreign, ftrace, perfetto, qemu, snoop, tracedat, vscsi};
 
 /// All formats: those that a few bytes tell first, of rows the most particular first.
 pub static FORMATS: [&Format; 25] = [
@@ -38,9 +38,15 @@ pub static FORMATS: [&Format; 25] = [
     &vscsi::FORMAT,
 ];
 
+/// What is looked at to tell JSON from lines of text.
+const JSON_SAMPLE_BYTES: usize = 4096;
+
 /// The format of an input; none if no row recognises it.
 pub(crate) fn recognise(input: &mut Input<Source>) -> Result<Option<&'static Format>, FormatError> {
     input.skip_byte_order_mark()?;
+    if foreign::chrome_json(input.fill(JSON_SAMPLE_BYTES)?).is_some() {
+        return Ok(None);
+    }
     for format in FORMATS {
         if (format.recognises)(input)? {
             return Ok(Some(format));

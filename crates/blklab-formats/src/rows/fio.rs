@@ -29,8 +29,8 @@ pub(crate) static LAT_LOG_FORMAT: Format = Format {
             return Err(FormatError::Foreign {
                 input: input.name,
                 what: other,
-                instead: "of fio's logs only NAME_lat, NAME_clat and NAME_slat have latencies \
-                          (write_lat_log)",
+                instead: "of fio's logs only NAME_lat, NAME_clat and NAME_slat have latencies, a row \
+                          for each I/O (write_lat_log without log_avg_msec)",
             });
         }
         open(input, &LAT_LOG_KIND)
@@ -66,7 +66,7 @@ fn other_log(name: &str, head: &[u8]) -> Option<&'static str> {
     if let Some((_, what)) = by_name {
         return Some(what);
     }
-    let (mut rows, mut too_fast) = (0_u64, 0);
+    let (mut rows, mut too_fast, mut without_length) = (0_u64, 0, 0);
     for line in head.split(|b| *b == b'\n') {
         let Some(([_, took, _, size], _)) = comma_fields(line) else {
             continue;
@@ -74,7 +74,14 @@ fn other_log(name: &str, head: &[u8]) -> Option<&'static str> {
         if let (Some(took), Some(size)) = (decimal(took), decimal(size)) {
             rows += 1;
             too_fast += u64::from(size > took.saturating_mul(BYTES_PER_NS_MAX));
+            without_length += u64::from(size == 0);
         }
+    }
+    // Who averages has no length of an I/O (`__add_stat_to_log`, stat.c of fio 3.33).
+    if rows > 0 && without_length == rows {
+        return Some(
+            "a log of fio whose rows are means of an interval (log_avg_msec), not single I/Os",
+        );
     }
     (rows > 0 && too_fast * 2 > rows)
         .then_some("a log of fio whose values are no latencies (bandwidth or IOPS)")
@@ -176,6 +183,10 @@ mod tests {
         assert!(other_log("job_clat_hist.1.log", rows).is_some());
         // By their values, if a name says nothing.
         assert!(other_log("standard input", rows).is_some_and(|w| w.contains("no latencies")));
+        // Means, of whatever: rows without a length.
+        let means = b"505, 800, 0, 0, 0\n505, 807, 1, 0, 0\n1005, 800, 0, 0, 0\n";
+        assert!(other_log("standard input", means).is_some_and(|w| w.contains("log_avg_msec")));
+        assert!(other_log("job_clat.1.log", means).is_some_and(|w| w.contains("log_avg_msec")));
         let latencies = b"500, 61000, 0, 131072, 0\n1000, 950, 0, 512, 0\n";
         assert_eq!(other_log("job_clat.1.log", latencies), None);
         assert_eq!(other_log("bw_test/job_lat.1.log", latencies), None);

@@ -19,9 +19,18 @@ static KIND: RowKind = RowKind {
     example: "no row, as in 0 4892 syslogd 904265560 8 W 6 0 531e779e",
 };
 
-/// FIU: ns, pid, process, sector, sectors, W or R, major, minor, MD5.
+/// Digits of the digest of the data, at least: samples that people mail have it shortened.
+const DIGEST_DIGITS_MIN: usize = 8;
+
+/// FIU: ns, pid, process, sector, sectors, W or R, major, minor, MD5. Without the digest of the data
+/// it may be anybody's columns, of DTrace for example, where lengths are in bytes.
 fn fiu<'a>(rows: &mut Rows, line: &'a [u8]) -> Option<Io<'a>> {
-    let ([at, pid, comm, sector, size, kind, major, minor], _) = words(line)?;
+    let (fields, _) = words(line)?;
+    let [at, pid, comm, sector, size, kind, major, minor, digest] = fields;
+    let is_digest = digest.len() >= DIGEST_DIGITS_MIN && digest.iter().all(u8::is_ascii_hexdigit);
+    if !is_digest {
+        return None;
+    }
     let rwbs = letter(kind).filter(|_| kind.len() == 1)?;
     let (sector, size, at) = (decimal(sector)?, decimal(size)?, scaled(at, 1)?);
     let place = Place {

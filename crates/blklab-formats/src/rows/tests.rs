@@ -148,3 +148,22 @@ fn what_is_no_row() {
         assert_eq!(read(text).0, "none", "{text}");
     }
 }
+
+#[test]
+fn other_columns_are_no_trace_of_fiu() {
+    let line = |rest: &str| read(&format!("1000 4892 fio 1072512 4096 R 32 0{rest}\n")).0;
+    assert_eq!(line(" 531e779e"), "fiu");
+    // Columns of DTrace: the length is in bytes.
+    for rest in ["", " <none>", " 12345"] {
+        assert_ne!(line(rest), "fiu", "{rest}");
+    }
+}
+
+#[test]
+fn json_is_not_read_as_one_line_of_ftrace() {
+    let lines = "fio-50 [001] .... 1000.123500: block_bio_queue: 8,0 R 1000 + 8 [fio]\\n";
+    let systrace = format!("{{\"systemTraceEvents\": \"{lines}{lines}\"}}\n");
+    assert_eq!(read(&systrace).0, "none");
+    let events = format!("{{\"traceEvents\": [{{\"name\": \"{lines}\", \"ph\": \"i\"}}]}}\n");
+    assert_eq!(read(&events).0, "none");
+}

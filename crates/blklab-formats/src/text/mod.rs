@@ -114,9 +114,28 @@ pub(crate) fn unlogged(line: &[u8]) -> (Option<Time>, &[u8]) {
 }
 
 /// What people write where they left lines out.
-const ELISIONS: &[&str] = &["snip", "cut", "skipped", "trimmed", "truncated", "…"];
+const ELISIONS: &[&str] = &[
+    "snip",
+    "cut",
+    "skipped",
+    "trimmed",
+    "truncated",
+    "omitted",
+    "…",
+];
 
-/// Whether a line says that others were left out: `...`, `[...]`, `[snip]`, `<snip>`, `-- cut --`.
+/// How a remark ends that says how many: `[12 lines omitted]`.
+const ELIDED_LINES: &[&str] = &[
+    "lines omitted",
+    "lines removed",
+    "lines skipped",
+    "lines deleted",
+    "lines cut",
+    "lines left out",
+];
+
+/// Whether a line says that others were left out: `...`, `[...]`, `( ... )`, `[snip]`, `<snip>`,
+/// `-- cut --`, `[12 lines omitted]`.
 fn is_elision(line: &[u8]) -> bool {
     if let [b'.', b'.', b'.', ..] | [b'[', b'.', b'.', b'.', ..] = line {
         return true;
@@ -127,7 +146,12 @@ fn is_elision(line: &[u8]) -> bool {
     };
     let end = line.iter().rposition(|b| !marks(b)).unwrap_or(begin);
     let word = line[begin..=end].to_ascii_lowercase();
-    end + 1 < line.len() && ELISIONS.iter().any(|said| said.as_bytes() == word)
+    let is_dots = word.len() >= 3 && word.iter().all(|b| *b == b'.');
+    let says_so = ELISIONS.iter().any(|said| said.as_bytes() == word)
+        || ELIDED_LINES
+            .iter()
+            .any(|said| word.ends_with(said.as_bytes()));
+    end + 1 < line.len() && (is_dots || says_so)
 }
 
 /// What a line without the marks of whoever quotes it is if it says nothing: empty, the
@@ -174,6 +198,11 @@ mod tests {
             "[…]",
             "…",
             "[Truncated]",
+            "(...)",
+            "[ ... ]",
+            "<-- .... -->",
+            "[12 lines omitted]",
+            "--- several lines removed ---",
         ] {
             assert!(is_elision(line.as_bytes()), "{line}");
         }
@@ -181,6 +210,8 @@ mod tests {
             "snip",
             "[root@host ~]# perf script",
             "[snipped line 3]",
+            "no lines removed",
+            "(..)",
             "",
             "[]",
             "- cut",
