@@ -13,11 +13,11 @@ use blklab::findings::counted;
 use blklab::trace::{Action, Event, Rwbs, TraceSink, TraceSource as _};
 use blklab::trace_file::{self, TraceFile};
 use blklab_record::{
-    Disk, GROUPS, Group, Options, Recorded, Recorder, Roots, Writers, all_disks, clean, context_of,
-    find_disk,
+    Disk, GROUPS, Group, Members, Options, Recorded, Recorder, Roots, Writers, all_disks, clean,
+    context_of, find_disk,
 };
 use rustix::process::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -66,10 +66,15 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
     let interrupt = Interrupt::watch();
     let ending = Ending::watch()?;
     let mut writers = Writers::default();
+    let mut members = Members::default();
     writers.look(&roots);
+    members.look(&roots);
     let mut recorder = Recorder::start(&roots, &options, trace.path())?;
     let (begun, used_ns) = (Instant::now(), processor_ns());
-    let look = || writers.look(&roots);
+    let look = || {
+        writers.look(&roots);
+        members.look(&roots);
+    };
     let ended = run(a, &mut recorder, &interrupt, &ending, look)?;
     let took = begun.elapsed();
     let used_ns = processor_ns()
@@ -79,7 +84,11 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
     report(a, &recorded, took, used_ns)?;
     let amounts = amounts(&a.output)?;
     let writers = writers.names(|pid| amounts.written.get(&pid).copied().unwrap_or(0));
-    write_contexts(&contexts, &places, disk.is_some(), &amounts, &writers)?;
+    let mut found = members.lines(&roots, amounts.tasks.iter().copied());
+    if !writers.is_empty() {
+        found.push(format!("{WRITERS}{}", writers.join(", ")));
+    }
+    write_contexts(&contexts, &places, disk.is_some(), &amounts, &found)?;
     Ok(match ended {
         Some(status) if !status.success() => {
             let name = Path::new(&a.command[0]).display();
@@ -161,7 +170,7 @@ impl ContextPlaces {
             let path = context_path(output, disk);
             if path.symlink_metadata().is_ok() {
                 let there = std::fs::read_to_string(&path).ok();
-                let there = there.as_deref().map(without_writers);
+                let there = there.as_deref().map(without_found);
                 if !there.is_some_and(|text| texts.contains(&text.as_str())) {
                     bail!(
                         "{} exists, and a context is not replaced: give the trace another name \
@@ -352,7 +361,7 @@ fn write_contexts(
     places: &ContextPlaces,
     is_one: bool,
     amounts: &Amounts,
-    writers: &[String],
+    found: &[String],
 ) -> Result<()> {
     let mut wanted: Vec<&(&Disk, String)> = contexts.iter().collect();
     if !is_one {
@@ -368,10 +377,10 @@ fn write_contexts(
             _ => &places.of_disks[&disk.name],
         };
         let known = std::fs::read_to_string(place.path()).unwrap_or_default();
-        if without_writers(&known) != *text {
+        if without_found(&known) != *text {
             place.write_new(text.as_bytes())?;
         }
-        place.write(with_writers(text, writers).as_bytes())?;
+        place.write(with_found(text, found).as_bytes())?;
         writeln!(err, "context of {}: {}", disk.name, place.path().display())?;
     }
     if wanted.is_empty() {
@@ -383,23 +392,30 @@ fn write_contexts(
 /// What is found out while it is recorded, and is no setting.
 const WRITERS: &str = "buffered_writers=";
 
-fn with_writers(context: &str, writers: &[String]) -> String {
-    match writers {
-        [] => context.to_owned(),
-        names => format!("{context}{WRITERS}{}\n", names.join(", ")),
-    }
+/// Likewise, of control groups.
+const SUBMITTERS: &str = ".submitters";
+
+fn with_found(context: &str, found: &[String]) -> String {
+    let found = found.iter().map(|line| format!("{line}\n"));
+    context.to_owned() + &found.collect::<String>()
 }
 
-fn without_writers(context: &str) -> String {
-    let lines = context.lines().filter(|line| !line.starts_with(WRITERS));
+fn without_found(context: &str) -> String {
+    let is_found = |line: &&str| {
+        let key = line.split('=').next().unwrap_or_default();
+        line.starts_with(WRITERS) || (key.starts_with("cgroup.") && key.ends_with(SUBMITTERS))
+    };
+    let lines = context.lines().filter(|line| !is_found(line));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Bios by device, and bytes that processes have written themselves.
+/// Bios by device, who queued them, and bytes that processes have written themselves.
 #[derive(Default)]
 struct Amounts {
     queued: BTreeMap<(u32, u32), u64>,
     written: BTreeMap<u32, u64>,
+    /// The tasks that queued bios.
+    tasks: BTreeSet<u32>,
 }
 
 impl TraceSink for Amounts {
@@ -407,6 +423,7 @@ impl TraceSink for Amounts {
         if event.action == Action::Queue {
             let key = (event.dev.major.into(), event.dev.minor.into());
             *self.queued.entry(key).or_default() += 1;
+            self.tasks.insert(event.pid);
             if event.rwbs.has(Rwbs::WRITE) {
                 *self.written.entry(event.pid).or_default() += u64::from(event.bytes);
             }
@@ -423,6 +440,18 @@ fn amounts(trace: &Path) -> Result<Amounts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_is_no_setting() {
+        let context = "device=sda\ncgroup.slow.processes=7\n";
+        let found = ["cgroup.slow.submitters=7 8", "buffered_writers=cp"].map(str::to_owned);
+        let whole = with_found(context, &found);
+        assert!(
+            whole.ends_with("submitters=7 8\nbuffered_writers=cp\n"),
+            "{whole}"
+        );
+        assert_eq!(without_found(&whole), context);
+    }
 
     #[test]
     fn a_context_is_not_replaced() {

@@ -3,6 +3,8 @@
 //! of a disk's queue and scheduler, the page cache's, mounts and control groups. Read
 //! when recording begins.
 
+use crate::mounts::mounts_of;
+use crate::stacked::stack_of;
 use crate::{Disk, Roots};
 use std::fmt::Write as _;
 use std::fs;
@@ -37,12 +39,15 @@ const LIMITS: [&str; 2] = ["io.max", "io.latency"];
 /// Whether io.cost controls a device, and how: files of the root group.
 const IO_COST: [&str; 2] = ["io.cost.qos", "io.cost.model"];
 
-/// Limits of the first version's groups.
-const THROTTLE: [&str; 4] = [
+/// Limits of the first version's groups, which say who is in them, and weights.
+const THROTTLE: [&str; 7] = [
     "blkio.throttle.read_bps_device",
     "blkio.throttle.write_bps_device",
     "blkio.throttle.read_iops_device",
     "blkio.throttle.write_iops_device",
+    "blkio.weight",
+    "blkio.weight_device",
+    "blkio.bfq.weight",
 ];
 
 /// The lines about `disk` and the machine.
@@ -78,8 +83,8 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
         let value = fs::read_to_string(roots.proc.join("sys/vm").join(name));
         say(format!("vm.{name}"), &value.unwrap_or_default());
     }
-    if let Some(mount) = mount_of(roots, disk) {
-        say("mount".into(), &mount);
+    for (key, value) in mounts_of(roots, disk).into_iter().chain(stack_of(disk)) {
+        say(key, &value);
     }
     let root = cgroup_root(roots);
     let mut is_shared_out = false;
@@ -94,7 +99,8 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
     }
     let limits = |file: &str, value: &str| {
         let weighs = is_shared_out && file == "io.weight";
-        !value.is_empty() && (weighs || LIMITS.contains(&file) || THROTTLE.contains(&file))
+        !value.is_empty()
+            && (weighs || LIMITS.contains(&file) || file.starts_with("blkio.throttle."))
     };
     let of_version_1 = Some(roots.sys.join("fs/cgroup/blkio")).filter(|root| root.is_dir());
     let hierarchies = [(root, CGROUP.as_slice()), (of_version_1, &THROTTLE)];
@@ -124,7 +130,7 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
 }
 
 /// The files of a folder that can be read, by name.
-fn files(folder: &Path) -> Vec<(String, String)> {
+pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -149,17 +155,6 @@ fn nr_of(list: &str) -> Option<u64> {
         sum += last.checked_sub(first)? + 1;
     }
     Some(sum)
-}
-
-/// Where the disk or a part of it is mounted, as in `/proc/self/mounts`.
-fn mount_of(roots: &Roots, disk: &Disk) -> Option<String> {
-    let mounts = fs::read_to_string(roots.proc.join("self/mounts")).ok()?;
-    let is_of_disk = |line: &&str| {
-        let source = line.split(' ').next().unwrap_or_default();
-        let name = source.strip_prefix("/dev/").unwrap_or_default();
-        name == disk.name || (!name.is_empty() && disk.sys.join(name).join("partition").is_file())
-    };
-    mounts.lines().find(is_of_disk).map(str::to_owned)
 }
 
 /// The line of a file of control groups that is about the disk; all of it if it is

@@ -100,6 +100,75 @@ fn the_context_says_what_sysfs_says() {
 
 /// What is missing is said before anything is made.
 #[test]
+fn the_context_says_what_a_device_is_made_of() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let root = dir.path();
+    let roots = machine(root);
+    let md = "sys/devices/virtual/block/md0/md";
+    write(root, &format!("{md}/level"), "raid1\n");
+    write(root, &format!("{md}/raid_disks"), "2\n");
+    write(root, &format!("{md}/bitmap/location"), "+8\n");
+    for (name, slot, state) in [
+        ("sdb1", "1", "in_sync,write_mostly"),
+        ("sda1", "0", "in_sync"),
+    ] {
+        write(root, &format!("{md}/dev-{name}/slot"), &format!("{slot}\n"));
+        write(
+            root,
+            &format!("{md}/dev-{name}/state"),
+            &format!("{state}\n"),
+        );
+    }
+    let array = find_disk(&roots, "md0").expect("an array");
+    let context = context_of(&roots, &array);
+    for line in [
+        "md.md0.level=raid1",
+        "md.md0.raid_disks=2",
+        "md.md0.bitmap/location=+8",
+        "md.md0.members=0:sda1:in_sync 1:sdb1:in_sync,write_mostly",
+        "below.sda.queue/nr_requests=64",
+        "below.sda.queue/scheduler=none [mq-deadline]",
+        "below.sda.queue/iosched/fifo_batch=16",
+        "below.sda.device/queue_depth=31",
+    ] {
+        assert!(context.lines().any(|l| l == line), "{line}: {context}");
+    }
+}
+
+#[test]
+fn the_context_says_where_a_disk_is_mounted_and_what_its_journals_are() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let root = dir.path();
+    let roots = machine(root);
+    // The array lies on the partition, and is mounted, too.
+    let holders = root.join("sys/devices/pci/block/sda/sda1/holders");
+    fs::create_dir_all(&holders).expect("room");
+    let md = root.join("sys/devices/virtual/block/md0");
+    std::os::unix::fs::symlink(md, holders.join("md0")).expect("room");
+    let mounts = "/dev/sda1 /home ext4 rw,noatime 0 0\n/dev/sdb /b xfs rw 0 0\n\
+                  /dev/md0 /data ext4 rw 0 0\n";
+    write(root, "proc/self/mounts", mounts);
+    let options = "rw\ndelalloc\nbarrier\ncommit=5\ndata=ordered\ninode_readahead_blks=32\n";
+    write(root, "proc/fs/ext4/md0/options", options);
+    write(root, "sys/fs/ext4/md0/journal_task", "812\n");
+    let info = "3 transactions (2 requested), each up to 4096 blocks\naverage:\n";
+    write(root, "proc/fs/jbd2/md0-8/info", info);
+    let disk = find_disk(&roots, "sda").expect("a disk");
+    let context = context_of(&roots, &disk);
+    for line in [
+        "mount=/dev/sda1 /home ext4 rw,noatime 0 0",
+        "mount.2=/dev/md0 /data ext4 rw 0 0",
+        "journal.md0.options=delalloc,barrier,commit=5,data=ordered",
+        "journal.md0.task=812",
+        "journal.md0.log=internal, inode 8",
+        "journal.md0.transaction_blocks_max=4096",
+    ] {
+        assert!(context.lines().any(|l| l == line), "{line}: {context}");
+    }
+    assert!(!context.contains("/dev/sdb"), "{context}");
+}
+
+#[test]
 fn a_kernel_without_events() {
     let dir = tempfile::tempdir().expect("a folder");
     let roots = machine(dir.path());
