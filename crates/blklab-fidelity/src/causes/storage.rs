@@ -111,10 +111,12 @@ pub(super) fn flush_storm(draw: &mut Draw) -> Planted {
         "reader",
         "direct=1 rw=randread bs=4k size=256m thinktime=500",
     );
-    let kb = draw.one(&[4, 16, 64]);
+    // One write a sync is over before the reader notices: a flush takes long if the cache holds
+    // many writes that lie apart.
+    let (kb, many) = (draw.one(&[4, 16, 64]), draw.one(&[16, 32, 64]));
     setup.job(
         "syncer",
-        format!("rw=randwrite bs={kb}k size=256m fdatasync=1"),
+        format!("rw=randwrite bs={kb}k size=256m fdatasync={many}"),
     );
     let control = setup.without("syncer");
     Planted {
@@ -166,11 +168,11 @@ pub(super) fn ordered_data(draw: &mut Draw) -> Planted {
     let device = draw.one(&["sata-7200-2008", "laptop-5400"]);
     named(&mut setup, device);
     setup.runtime_ms = 3000;
-    early_write_back(&mut setup);
     setup.filesystem = Some("ext4:delalloc=0".to_owned());
     setup.job("mailer", COMMITTER);
-    let kb = draw.one(&[64, 256]);
-    setup.job("bulk", format!("rw=write bs={kb}k size=8g rate=20m"));
+    // Nearly as much as the disk takes: what comes during a commit makes the next one long.
+    let (kb, mb) = (draw.one(&[64, 256]), draw.one(&[40, 50, 60]));
+    setup.job("bulk", format!("rw=write bs={kb}k size=8g rate={mb}m"));
     Planted {
         culprits: &["bulk", "flush", "jbd2"],
         also: vec![
