@@ -3,6 +3,7 @@
 
 use blklab_types::{Pid, visible};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Names that are kept unless more are asked for.
 const NAMES_MAX: usize = 1 << 16;
@@ -62,6 +63,56 @@ pub fn who(pid: Pid, comm: Option<&str>) -> String {
     }
 }
 
+/// A process as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// By its number.
+    Pid(Pid),
+    /// By its name; several may have the same.
+    Comm(String),
+}
+
+impl Who {
+    /// Reads `pid 1234` or `comm NAME`; without the word in front a number is that of a process.
+    ///
+    /// # Errors
+    /// In a line: what is expected.
+    pub fn parse(text: &str) -> Result<Who, String> {
+        let number = |text: &str| text.trim().parse::<Pid>().ok();
+        let comm = |text: &str| Who::Comm(text.trim().to_owned());
+        let expected = || {
+            "expected a process: its number (1234, 'pid 1234') or its name (fio, 'comm fio')"
+                .to_owned()
+        };
+        let who = match text.trim().split_once(char::is_whitespace) {
+            Some(("pid", rest)) => number(rest).map(Who::Pid).ok_or_else(expected)?,
+            Some(("comm", rest)) => comm(rest),
+            _ => number(text).map_or_else(|| comm(text), Who::Pid),
+        };
+        match &who {
+            Who::Comm(name) if name.is_empty() => Err(expected()),
+            _ => Ok(who),
+        }
+    }
+
+    /// Whether a process of this number and name is meant.
+    pub fn is(&self, pid: Pid, comm: Option<&str>) -> bool {
+        match self {
+            Who::Pid(number) => pid == *number,
+            Who::Comm(name) => comm == Some(name),
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Who::Pid(pid) => write!(f, "process {pid}"),
+            Who::Comm(name) => f.write_str(name),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +129,22 @@ mod tests {
         assert_eq!(who(PID_MAX + 1, Some("jbd2/sda1-8")), "jbd2/sda1-8");
         names.set(7, "\u{1b}[31m");
         assert_eq!(names.who(7), "\\u{1b}[31m (7)");
+    }
+
+    #[test]
+    fn processes_are_named_by_number_or_name() {
+        let comm = |name: &str| Ok(Who::Comm(name.to_owned()));
+        assert_eq!(Who::parse("pid 7"), Ok(Who::Pid(7)));
+        assert_eq!(Who::parse("7"), Ok(Who::Pid(7)));
+        assert_eq!(Who::parse("comm 7"), comm("7"));
+        assert_eq!(Who::parse("jbd2/sda1-8"), comm("jbd2/sda1-8"));
+        // A name may have blanks.
+        assert_eq!(Who::parse("comm Web Content"), comm("Web Content"));
+        assert_eq!(Who::parse("Web Content"), comm("Web Content"));
+        for wrong in ["", " ", "pid x", "pid -1"] {
+            assert!(Who::parse(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(Who::Comm("dd".to_owned()).is(9, Some("dd")));
+        assert!(!Who::Comm("dd".to_owned()).is(9, None));
     }
 }

@@ -7,6 +7,7 @@ pub(crate) use recommend::RecommendArgs;
 
 use crate::trigger::Trigger;
 use blklab::analysis::breakdown::By;
+use blklab::analysis::names::Who;
 use blklab::trace_file::{Columns, Rows};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -711,6 +712,23 @@ pub(crate) fn duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A moment: seconds, exact to the nanosecond, or a time with its unit.
+pub(crate) fn moment_ns(text: &str) -> Result<u64, String> {
+    let expected = "expected a moment, as in 12.5s or 350ms";
+    let plain = text.strip_suffix('s').unwrap_or(text);
+    let (seconds, fraction) = plain.split_once('.').unwrap_or((plain, "0"));
+    let are_digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    if !are_digits(seconds) || !are_digits(fraction) || fraction.len() > 9 {
+        return duration_ns(text).map_err(|_| expected.to_owned());
+    }
+    let number = |t: &str| t.parse::<u64>().ok();
+    let ns = number(seconds)
+        .and_then(|s| s.checked_mul(SECOND_NS))
+        .zip(number(&format!("{fraction:0<9}")))
+        .and_then(|(s, ns)| s.checked_add(ns));
+    ns.ok_or_else(|| expected.to_owned())
+}
+
 /// The name of a phase.
 fn phase(text: &str) -> Result<String, String> {
     let phases = blklab::analysis::Phases::default();
@@ -1174,6 +1192,9 @@ Examples:
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
   blklab why results                          a run directory
   blklab why results --what-if sched=none
+  blklab why trace.dat --fio out.json          what fio was told, divided
+  blklab why trace.dat --slow postgres         its slowest I/Os
+  blklab why trace.dat --at 12.5s              what was under way then
   blklab why examples/random-read.fio --device sata-7200-2008 --what-if";
 
 #[derive(Debug, Args)]
@@ -1212,6 +1233,18 @@ pub(crate) struct WhyArgs {
     /// several times, each by itself
     #[arg(long, value_name = "CHANGES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) what_if: Vec<String>,
+    /// The slowest I/Os of a process, by its number (1234, 'pid 1234') or its name (fio,
+    /// 'comm fio'), with where their time went
+    #[arg(long, value_name = "PROCESS", value_parser = Who::parse)]
+    pub(crate) slow: Option<Who>,
+    /// What was under way at this moment, and what it waited for: 12.5s as the lines of the
+    /// report count
+    #[arg(long, value_name = "TIME", value_parser = moment_ns)]
+    pub(crate) at: Option<u64>,
+    /// What fio says of the same time, as JSON or a log of latencies: how much of it is before
+    /// the block layer, in the queue, at the device
+    #[arg(long, value_name = "FILE")]
+    pub(crate) fio: Vec<PathBuf>,
     /// All that is known of each finding: how it came about, all who suffer and cause it, all
     /// remedies, all evidence
     #[arg(long, short = 'v')]
@@ -1225,6 +1258,16 @@ pub(crate) struct WhyArgs {
 }
 
 impl WhyArgs {
+    /// An option that is given and asks for more than findings.
+    pub(crate) fn about_one(&self) -> Option<&'static str> {
+        match self {
+            a if a.slow.is_some() => Some("--slow"),
+            a if a.at.is_some() => Some("--at"),
+            a if !a.fio.is_empty() => Some("--fio"),
+            _ => None,
+        }
+    }
+
     /// An option that is given and says something of an experiment that runs.
     pub(crate) fn of_experiments(&self) -> Option<&'static str> {
         match self {

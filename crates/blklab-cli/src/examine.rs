@@ -8,10 +8,11 @@ use crate::execute::prepare;
 use crate::interrupt::Interrupt;
 use crate::progress::Watcher;
 use crate::stack::{Chosen, Stack};
+use crate::why::number::{Answers, Questions};
 use anyhow::{Result, bail};
 use blklab::experiment::Experiment;
 use blklab::explain::Survey;
-use blklab::findings::Report;
+use blklab::findings::{Report, Search};
 use blklab::matrix::{self, Cell};
 use blklab::run_directory::{RunDir, is_run};
 use blklab::scheduler::Schedulers;
@@ -25,6 +26,8 @@ use std::slice::from_ref;
 /// What the pass has found.
 pub(crate) struct Examined {
     pub(crate) report: Report,
+    /// What was asked beside that.
+    pub(crate) answers: Answers,
     pub(crate) survey: Survey,
     /// What jobs got, of a run of jobs.
     pub(crate) measured: Option<Measured>,
@@ -49,20 +52,26 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
     };
     let mut input = crate::source::open(&a.file, a.stack.read.columns())?;
     let shown = Watcher::reading(input.progress());
+    let times_as_given = input.format().has_printed_times;
+    let questions = Questions::new(a, times_as_given)?;
     let recording = recording(a);
     // Who re-enacts nothing needs to know nothing about how.
     let is_asked = known.says_how() || recording.is_some();
-    let mut also = (is_asked.then(Survey::default), recording);
-    let report = blklab::why::why_and(&mut input, known.context().clone(), &mut also)?;
+    let also = (is_asked.then(Survey::default), recording);
+    let mut also = (also, questions.application_io());
+    let search = questions.added_to(Search::all(known.context().clone()));
+    let report = blklab::why::search_and(&mut input, search, &mut also)?;
     drop(shown);
     crate::source::report_damage(&a.file, input.counts());
+    let ((survey, recording), seen) = also;
     Ok(Examined {
+        answers: questions.answers(&a.file, &report, seen)?,
         report,
         measured,
-        survey: also.0.unwrap_or_default(),
-        recording: also.1,
+        survey: survey.unwrap_or_default(),
+        recording,
         kinds: input.header().map_or(Actions::ALL, |h| h.recorded),
-        times_as_given: input.format().has_printed_times,
+        times_as_given,
     })
 }
 
@@ -71,13 +80,18 @@ pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<E
     let e = known.run().expect("it is an experiment");
     let plan = known.planner().plan(e)?;
     prepare([&plan], &interrupt.stop)?;
+    if !a.fio.is_empty() {
+        bail!("--fio: an experiment that runs has its own figures; --fio is for a trace");
+    }
+    let questions = Questions::new(a, false)?;
     let also = (Survey::default(), recording(a));
-    let context = known.context().clone();
+    let search = questions.added_to(Search::all(known.context().clone()));
     let shown = Watcher::running();
-    let ran = blklab::why::why_of_run(&plan, context, also, interrupt.stop.clone())?;
+    let ran = blklab::why::why_of_run(&plan, search, also, interrupt.stop.clone())?;
     drop(shown);
     let (report, (survey, recording), outcome) = ran;
     Ok(Examined {
+        answers: questions.answers(&a.file, &report, None)?,
         report,
         measured: Some(Measured::of_jobs(&outcome.jobs)),
         survey,

@@ -104,14 +104,18 @@ pub(crate) fn lives(
 }
 
 /// The number of the event with which a request went to the device.
-fn issue_of(life: &Life) -> Option<u64> {
+pub(crate) fn issue_of(life: &Life) -> Option<u64> {
     let is_issue = |action| action == Action::Issue;
     let issues = life.events.iter().filter(|e| is_issue(e.event.action));
     issues.map(|e| e.number).next_back()
 }
 
 /// What the model says of a life, or why it says nothing.
-fn show_again(out: &mut impl Write, again: &Again, of: Option<&Explained>) -> Result<()> {
+pub(crate) fn show_again(
+    out: &mut impl Write,
+    again: &Again,
+    of: Option<&Explained>,
+) -> Result<()> {
     match (&again.re_enacted, &again.not_re_enacted, of) {
         (Some(r), _, Some(x)) => {
             writeln!(out, "  re-enacted (Linux {}, {}):", r.kernel, r.scheduler)?;
@@ -132,7 +136,13 @@ fn show_again(out: &mut impl Write, again: &Again, of: Option<&Explained>) -> Re
     Ok(())
 }
 
-fn show(out: &mut impl Write, life: &Life, report: &Report, times_as_given: bool) -> Result<()> {
+/// A life for people.
+pub(crate) fn show(
+    out: &mut impl Write,
+    life: &Life,
+    report: &Report,
+    times_as_given: bool,
+) -> Result<()> {
     let who = report.names.who(life.pid);
     writeln!(
         out,

@@ -2,6 +2,7 @@
 //! `blklab why`.
 
 mod matrix;
+pub(crate) mod number;
 
 use crate::Outcome;
 use crate::again::{Again, Known};
@@ -10,7 +11,7 @@ use crate::examine::{self, Examined};
 use crate::interrupt::Interrupt;
 use crate::output::{hanging, paragraph, part};
 use crate::what_if::{self, Seen};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use blklab::explain::Request;
 use blklab::findings::{
     Confidence, Context, Evidence, Finding, Instance, Party, Report, Verdict, Weight, counted,
@@ -19,8 +20,8 @@ use blklab::findings::{
 use blklab::run_directory::{is_run, is_trace};
 use blklab::scheduler::Schedulers;
 use blklab::verdict::{Application, Measured};
+use number::Answers;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::io::Write;
 
 /// Lines of evidence that are shown of an instance: so that a finding fits a screen, and with all
@@ -41,6 +42,8 @@ struct Answer<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(flatten)]
+    answers: &'a Answers,
+    #[serde(flatten)]
     again: Again,
     #[serde(flatten)]
     asked: Option<what_if::Asked>,
@@ -48,6 +51,12 @@ struct Answer<'a> {
 
 pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     if a.file.is_dir() && !is_run(&a.file) && !is_trace(&a.file) {
+        if let Some(option) = a.about_one() {
+            bail!(
+                "{option}: is about one trace or run, and {} holds several",
+                a.file.display()
+            );
+        }
         return matrix::why(a, schedulers);
     }
     let changes = what_if::changes(&a.what_if)?;
@@ -62,6 +71,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let Examined {
         mut report,
         measured,
+        answers,
         survey,
         recording,
         kinds,
@@ -73,7 +83,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
     let application = measured.as_ref().and_then(Measured::application);
     let request = Request {
         worst: WORST,
-        wanted: BTreeSet::new(),
+        wanted: answers.wanted(),
         schedulers,
     };
     let again = if interrupt.as_ref().is_some_and(Interrupt::happened) {
@@ -107,6 +117,7 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 basis: "inferred from events",
                 application: application.as_ref(),
                 report: &report,
+                answers: &answers,
                 again,
                 asked,
             };
@@ -121,7 +132,10 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
                 times_as_given,
                 is_verbose: a.verbose,
             };
-            text.all(known.context())?;
+            let how = known.says_how().then_some(&again);
+            text.heading(known.context())?;
+            answers.show(&mut *text.out, &report, how, times_as_given)?;
+            text.all()?;
             if known.says_how() {
                 again.show(&mut out)?;
             }
@@ -148,14 +162,13 @@ struct Text<'a, W> {
 }
 
 impl<W: Write> Text<'_, W> {
-    fn all(&mut self, context: &Context) -> Result<()> {
+    fn all(&mut self) -> Result<()> {
         let report = self.report;
         let complaints = report
             .findings
             .iter()
             .filter(|f| f.weight < Weight::Note)
             .count();
-        self.heading(context)?;
         if let Some(told) = self.application {
             let text = format!(
                 "What the application sees: {} is {}. The requests below explain it.",

@@ -52,6 +52,7 @@
 //! | read a trace, of a kernel too | [`trace`], [`analysis`] |
 //! | have its events or I/Os as columns (feature `arrow`) | `tables` |
 //! | ask what went wrong in it | [`why`], [`findings`] |
+//! | divide what fio was told by it | [`told`] |
 //! | know what each request of a trace waited for | [`explain`] |
 //! | ask what a change would have made of it | [`whatif`] |
 //! | repeat runs until a metric is known well enough | [`repeat`] |
@@ -112,6 +113,7 @@ pub mod summary;
 pub mod tables;
 pub mod targets;
 pub mod to_fio;
+pub mod told;
 mod trace_copy;
 pub mod trace_file;
 pub mod trial;
@@ -128,7 +130,7 @@ pub mod analysis {
     pub use blklab_analysis::spread::{Spread, middle};
     pub use blklab_analysis::stats::{Phases, ProcessStats, TraceStats};
     pub use blklab_analysis::text::{TextOptions, render};
-    pub use blklab_analysis::{breakdown, common, divergence, lifecycle, scope, watch};
+    pub use blklab_analysis::{breakdown, common, divergence, lifecycle, names, scope, watch};
 }
 
 /// Experiments: plain data, the files that hold them, and what they choose from.

@@ -53,24 +53,36 @@ pub fn why_and(
     context: Context,
     also: impl TraceSink,
 ) -> Result<Report, FormatError> {
-    let mut both = (search(input, Search::all(context)), also);
+    search_and(input, Search::all(context), also)
+}
+
+/// What a search finds in a trace, which is read to its end; `also` sees all events.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn search_and(
+    input: &mut TraceFile,
+    wanted: Search,
+    also: impl TraceSink,
+) -> Result<Report, FormatError> {
+    let mut both = (search(input, wanted), also);
     send_all(input, &mut both)?;
     let reading = reading(input);
     Ok(both.0.finish(reading))
 }
 
-/// What was found in the events of a run while it went on, what `also` made of them, and
+/// What a search finds in the events of a run while it goes on, what `also` made of them, and
 /// what came of the run. Setting `stop` ends it early.
 ///
 /// # Errors
 /// If the target fails.
 pub fn why_of_run<A: TraceSink + 'static>(
     plan: &Plan,
-    context: Context,
+    wanted: Search,
     also: A,
     stop: Arc<AtomicBool>,
 ) -> Result<(Report, A, Outcome), Error> {
-    let both = Rc::new(RefCell::new(Some((Search::all(context), also))));
+    let both = Rc::new(RefCell::new(Some((wanted, also))));
     let outcome = send_run(plan, Rc::clone(&both), stop)?;
     // Tasks that still sleep hold the machine, and with it the sink.
     let (search, also) = both.borrow_mut().take().expect("nobody else takes it");

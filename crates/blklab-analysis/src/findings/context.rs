@@ -53,8 +53,12 @@ const WORDS: &[&str] = &[
 ];
 
 /// What keys with more behind it begin with: paths below `/sys/block/DEVICE`, and what
-/// recorders say of page cache, hardware queues and control groups.
-const BEGINS: &[&str] = &["queue/", "device/", "vm.", "mq.", "cgroup.", "io."];
+/// recorders say of page cache, hardware queues, control groups, mounts and their journals, and of
+/// what arrays and mapped devices are made of.
+const BEGINS: &[&str] = &[
+    "queue/", "device/", "vm.", "mq.", "cgroup.", "io.", "mount.", "journal.", "md.", "dm.",
+    "below.",
+];
 
 fn is_key(key: &str) -> bool {
     WORDS.contains(&key) || BEGINS.iter().any(|begin| key.starts_with(begin))
@@ -271,11 +275,13 @@ impl Context {
     }
 
     /// The control group of a process, if the context says so: `cgroup.GROUP.processes` has
-    /// numbers of processes, or their names, apart by blanks.
+    /// numbers of processes, or their names, apart by blanks; `cgroup.GROUP.submitters` those that
+    /// had I/O while it was recorded.
     pub fn group_of(&self, pid: Pid, comm: Option<&str>) -> Option<&str> {
         let number = pid.to_string();
         let is_it = |word: &str| word == number || Some(word) == comm;
-        let mut groups = self.of_groups("processes");
+        let said = self.of_groups("processes");
+        let mut groups = said.chain(self.of_groups("submitters"));
         let found = groups.find(|(_, said)| said.split_whitespace().any(is_it));
         found.map(|(group, _)| group)
     }
@@ -389,6 +395,19 @@ mod tests {
         assert_eq!(c.group_of(99, Some("rsync")), Some("tenant/slow"));
         assert_eq!(c.group_of(14, Some("fio")), Some("/"));
         assert_eq!(c.group_of(1, Some("init")), None);
+    }
+
+    #[test]
+    fn what_is_recorded_of_stacks_mounts_and_submitters_is_read() {
+        let text = "mount=/dev/md0 / ext4 rw 0 0\nmount.2=/dev/md0 /b ext4 rw 0 0\n\
+                    journal.md0.task=812\nmd.md0.level=raid1\ndm.dm-0.table=0 8 linear 8:0 0\n\
+                    below.sda.queue/iosched/fifo_batch=16\n\
+                    cgroup.a.processes=7\ncgroup./.submitters=7 9\n";
+        let context = Context::parse(text).expect("a context");
+        // Where both say it, what was said when recording began counts.
+        assert_eq!(context.group_of(7, None), Some("a"));
+        assert_eq!(context.group_of(9, None), Some("/"));
+        assert!(Context::parse("raid.level=1").is_err());
     }
 
     #[test]

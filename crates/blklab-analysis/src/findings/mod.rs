@@ -42,12 +42,14 @@
 //! ```
 
 mod areas;
+pub mod calls;
 pub mod context;
 mod contiguous;
 pub mod disk;
 mod divide;
 pub mod finding;
 pub mod harm;
+pub mod instant;
 mod judge;
 pub mod kinds;
 pub mod remedy;
@@ -164,6 +166,9 @@ pub struct Report {
     pub verdict: Verdict,
     /// What its reader says.
     pub reading: Reading,
+    /// The processes that waited longest for I/O, the first of them most.
+    #[serde(skip)]
+    pub waiters: Vec<Pid>,
     /// When the first event was.
     #[serde(skip)]
     pub start: Time,
@@ -243,6 +248,13 @@ impl Search {
         self
     }
 
+    /// The same with one more that looks at everything.
+    #[must_use]
+    pub fn and(mut self, detector: Box<dyn Detector>) -> Search {
+        self.lives.sink().detectors.push(detector);
+        self
+    }
+
     /// What was found in the whole trace.
     pub fn finish(self, reading: Reading) -> Report {
         let (mut watchers, _) = self.lives.finish();
@@ -284,6 +296,7 @@ impl Search {
             nr_events: sums.nr_events,
             nr_captures: sums.nr_captures + 1,
             reading,
+            waiters: sums.waiters(),
             start: sums.start.unwrap_or_default(),
             names: sums.names,
         }
@@ -376,7 +389,8 @@ impl Watchers {
             return;
         }
         let gatherer = std::mem::take(&mut self.gatherer);
-        let (section, next) = gatherer.finish(&self.sums.names, self.are_flags_said);
+        let (mut section, next) = gatherer.finish(&self.sums.names, self.are_flags_said);
+        section.start = self.sums.start.unwrap_or_default();
         self.gatherer = next;
         self.sums.section(&section);
         self.slowest.section(&section, &self.context);

@@ -30,6 +30,8 @@ const DEVICES_MAX: usize = 4096;
 /// A section.
 #[derive(Debug, Default)]
 pub struct Section {
+    /// When the trace began.
+    pub start: Time,
     /// Number of its first event, from 0.
     first: u64,
     events: Vec<Event>,
@@ -360,6 +362,7 @@ impl Gatherer {
             disk
         };
         let section = Section {
+            start: Time::default(),
             first: self.first,
             events: self.events,
             order,

@@ -7,9 +7,11 @@ use super::section::Section;
 use super::spells::{Spell, What};
 use super::waits::Wait;
 use super::{Context, Detector, Finding, Whole};
-use blklab_types::{Dev, Pid, Time};
+use crate::names::Who;
+use blklab_types::{Dev, Pid, Time, visible};
 use serde::Serialize;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Which requests.
@@ -112,6 +114,9 @@ const BEHIND_MAX_NS: u64 = 100_000_000;
 #[derive(Clone, Debug)]
 pub struct Lives {
     which: Which,
+    whose: Option<Who>,
+    /// The processes of that name, as far as the trace has named them.
+    named: BTreeSet<Pid>,
     found: Rc<RefCell<Vec<Life>>>,
 }
 
@@ -120,7 +125,17 @@ impl Lives {
     pub fn new(which: Which) -> Lives {
         Lives {
             which,
+            whose: None,
+            named: BTreeSet::new(),
             found: Rc::default(),
+        }
+    }
+
+    /// None yet; only those of a process.
+    pub fn whose(which: Which, who: Who) -> Lives {
+        Lives {
+            whose: Some(who),
+            ..Lives::new(which)
         }
     }
 
@@ -130,6 +145,15 @@ impl Lives {
     }
 
     fn wants(&self, section: &Section, r: &Request) -> bool {
+        let is_theirs = match &self.whose {
+            None => true,
+            Some(Who::Pid(pid)) => r.pid == *pid,
+            Some(Who::Comm(_)) => self.named.contains(&r.pid),
+        };
+        is_theirs && self.is_asked(section, r)
+    }
+
+    fn is_asked(&self, section: &Section, r: &Request) -> bool {
         match self.which {
             Which::Slowest(_) => r.whole().is_some(),
             Which::At(sector, _) => {
@@ -144,6 +168,16 @@ impl Lives {
 }
 
 impl Detector for Lives {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        if let Some(who @ Who::Comm(_)) = &self.whose {
+            if who.is(pid, Some(&visible(comm))) {
+                self.named.insert(pid);
+            } else {
+                self.named.remove(&pid);
+            }
+        }
+    }
+
     fn section(&mut self, section: &Section, _: &Context) {
         let mut found = self.found.borrow_mut();
         for disk in &section.disks {

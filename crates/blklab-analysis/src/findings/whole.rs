@@ -215,7 +215,24 @@ impl Beside {
     }
 }
 
+/// Processes that are named of those that wait.
+const WAITERS_MAX: usize = 5;
+
 impl Sums {
+    /// The processes that waited longest, the first of them most.
+    pub(super) fn waiters(&self) -> Vec<Pid> {
+        let mut waited: BTreeMap<Pid, u64> = BTreeMap::new();
+        for (pid, account) in self.disks.values().flat_map(DiskSum::accounts) {
+            add(waited.entry(pid).or_default(), account.waited_ns);
+        }
+        let mut all: Vec<(Pid, u64)> = waited.into_iter().collect();
+        all.sort_by_key(|(pid, ns)| (std::cmp::Reverse(*ns), *pid));
+        all.into_iter()
+            .take(WAITERS_MAX)
+            .map(|(pid, _)| pid)
+            .collect()
+    }
+
     pub(super) fn section(&mut self, section: &Section) {
         self.nr_events += section.events().len() as u64;
         section.spells.iter().for_each(|s| self.beside.add(s));

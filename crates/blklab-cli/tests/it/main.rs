@@ -53,4 +53,5 @@ mod trace_in;
 mod transcript;
 mod what_if;
 mod why;
+mod why_asked;
 mod workload;

@@ -3,6 +3,7 @@
 
 use blklab::compare::{Options, Recordings, compare};
 use blklab::experiment::{Catalogue, Experiment, Source, parse};
+use blklab::findings::Search;
 use blklab::fio::{JobFile, Ranges};
 use blklab::matrix::{self, Cell, Overrides};
 use blklab::run::{RunOptions, run};
@@ -223,7 +224,12 @@ fn why_and_what_if_run_on_the_target_of_the_experiment() {
     let plan = planner.plan(&e).expect("a plan");
     let context = context_of(&e, planner.catalogue()).expect("a context");
     let stop = || Arc::new(AtomicBool::default());
-    let ran = why_of_run(&plan, context.clone(), Recording::default(), stop());
+    let ran = why_of_run(
+        &plan,
+        Search::all(context.clone()),
+        Recording::default(),
+        stop(),
+    );
     let (report, recording, outcome) = ran.expect("it runs");
     assert_eq!(report.devices.len(), 1);
     assert_eq!(outcome.notes[0], "played back");

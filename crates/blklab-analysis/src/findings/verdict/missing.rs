@@ -222,7 +222,7 @@ pub(in crate::findings) fn of_behaviour(who: &str, behaviour: &Behaviour) -> Str
 
 /// The command that records what is missing: of the device with most waiting, or else of that of
 /// the first finding.
-pub(super) fn record_command(whole: &Whole<'_>, cause: Option<Dev>) -> String {
+pub(in crate::findings) fn record_command(whole: &Whole<'_>, cause: Option<Dev>) -> String {
     let mut disks: Vec<(&Dev, &DiskSum)> = whole.sums.disks.iter().collect();
     disks.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.waited.waited_ns, sum.nr(Action::Issue))));
     let first = disks.first().map(|(dev, _)| **dev).or(cause);

@@ -10,13 +10,12 @@ mod ruled_out;
 mod slowest;
 
 pub use missing::{NotShown, Part};
-pub(super) use missing::{of_behaviour, shows_no_owner};
+pub(super) use missing::{of_behaviour, record_command, shows_no_owner};
 pub use ruled_out::RuledOut;
 
 use super::finding::{Confidence, Finding, Weight, counted, time_text};
 use super::slow::Life;
 use super::whole::{DiskSum, Whole};
-use missing::record_command;
 use serde::Serialize;
 
 /// So many requests that somebody waits for, so that a rare one would be among them.
