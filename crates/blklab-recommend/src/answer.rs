@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What came of it.
 
-use crate::grid::Grid;
 use crate::step::Paste;
 use blklab::statistics::Verdict;
 use blklab::whatif::Change;
@@ -117,4 +116,29 @@ pub struct Confirmed {
     pub after: Result<String, String>,
     /// How many times better it is there, if both ran.
     pub gain: Option<f64>,
+}
+
+/// The best of all combinations.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grid {
+    /// Things of different kinds that were set at once, at most.
+    pub together: usize,
+    /// Combinations that ran.
+    pub combinations: usize,
+    /// Those that could not.
+    pub refused: usize,
+    /// Runs that they took, with those of other seeds.
+    pub runs: usize,
+    /// What is best of those that keep to the bounds; none: to change nothing.
+    pub what: Option<String>,
+    /// The goal's value with it, in the metric's unit: the mean over the seeds.
+    pub value: f64,
+    /// The same for people.
+    pub text: String,
+    /// The goal's value with the answer.
+    pub answer: f64,
+    /// The same for people.
+    pub answer_text: String,
+    /// How many times better the best of the grid is than the answer; below 1 it is worse.
+    pub ahead: f64,
 }

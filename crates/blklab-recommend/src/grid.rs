@@ -1,43 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The exhaustive grid beside an answer: every combination of some things of different kinds, so that one can see what the search of the answer has missed.
 
+use crate::answer::Grid;
 use crate::bench::{Bench, Wanted};
 use crate::candidates;
 use crate::judge::{Judge, Trial, mean};
 use crate::step::{Candidate, Knob, Step};
 use blklab_types::Error;
-use serde::Serialize;
 
 /// Runs whose results are held at a time.
 const HELD: usize = 256;
 
 /// The best, which are run with other seeds.
 const FINALISTS: usize = 10;
-
-/// The best of all combinations.
-#[derive(Clone, Debug, Serialize)]
-pub struct Grid {
-    /// Things of different kinds that were set at once, at most.
-    pub together: usize,
-    /// Combinations that ran.
-    pub combinations: usize,
-    /// Those that could not.
-    pub refused: usize,
-    /// Runs that they took, with those of other seeds.
-    pub runs: usize,
-    /// What is best of those that keep to the bounds; none: to change nothing.
-    pub what: Option<String>,
-    /// The goal's value with it, in the metric's unit: the mean over the seeds.
-    pub value: f64,
-    /// The same for people.
-    pub text: String,
-    /// The goal's value with the answer.
-    pub answer: f64,
-    /// The same for people.
-    pub answer_text: String,
-    /// How many times better the best of the grid is than the answer; below 1 it is worse.
-    pub ahead: f64,
-}
 
 /// What stands in the way of each other: one of each kind is set.
 #[derive(PartialEq)]

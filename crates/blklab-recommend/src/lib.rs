@@ -22,9 +22,8 @@ mod judge;
 mod search;
 mod step;
 
-pub use answer::{Confirmed, Price, Recommendation, Tried};
+pub use answer::{Confirmed, Grid, Price, Recommendation, Tried};
 pub use goal::{Goal, Keep};
-pub use grid::Grid;
 pub use search::recommend;
 pub use step::Paste;
 
