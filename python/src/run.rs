@@ -8,6 +8,7 @@ use crate::scheduler::with_schedulers;
 use crate::table::{Cells, Table, table};
 use crate::trace::{answer, rows_of, rows_of_run, table_of};
 use crate::waiting::wait_for;
+use blklab::findings::Search;
 use blklab::job_rows::{JobRow, job_rows};
 use blklab::metric::{DISK, DiskNumbers, JOBS};
 use blklab::record::RunRecord;
@@ -253,7 +254,8 @@ impl Run {
             let context = blklab::why::context_of(plan.experiment(), plan.catalogue())?;
             let sink = blklab::trace::NullSink;
             let why = with_schedulers(&stop, || {
-                blklab::why::why_of_run(plan, context, sink, Arc::clone(&stop))
+                let search = Search::all(context);
+                blklab::why::why_of_run(plan, search, sink, Arc::clone(&stop))
             });
             let (report, _, _) = why.map_err(Failed::Python)??;
             Ok::<_, Failed>(report)
