@@ -85,7 +85,13 @@ impl Tried {
     pub fn adds_nothing_to(&self, other: &Tried) -> bool {
         let is_part = other.steps.iter().all(|step| self.steps.contains(step));
         let is_less = other.steps.len() < self.steps.len();
-        is_less && is_part && self.gain_once < other.gain_once * ADDS
+        // With as many seeds the means count, else the seed that both have.
+        let [own, others] = if self.seeds == other.seeds {
+            [self.gain, other.gain]
+        } else {
+            [self.gain_once, other.gain_once]
+        };
+        is_less && is_part && own < others * ADDS
     }
 }
 

@@ -9,12 +9,14 @@
 //!              what to paste · what it costs · what cannot help ◄─────────────────┘
 //! ```
 //!
-//! Each round runs less: all single steps once, combinations of those that help, and the best
-//! few of all with other random numbers, until an interval parts them from no change at all.
+//! Each round runs less: all single steps once, combinations of those that help, the most
+//! promising of all with other random numbers once more, and the best few of these again, until
+//! an interval parts them from no change at all.
 
 mod answer;
 mod bench;
 mod candidates;
+mod finals;
 mod goal;
 mod grid;
 mod jobs;

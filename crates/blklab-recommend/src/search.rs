@@ -4,6 +4,7 @@
 use crate::answer::{Confirmed, Recommendation, Tried};
 use crate::bench::{Bench, Wanted};
 use crate::candidates::{self, Known};
+use crate::finals::{self, FINALISTS, Places};
 use crate::goal::{Goal, Keep, others, settled_keeps};
 use crate::grid;
 use crate::jobs::JobFacts;
@@ -16,9 +17,10 @@ use blklab::statistics::{Change as Difference, Verdict, adjust};
 use blklab::whatif::Change;
 use blklab_experiment::Experiment;
 use blklab_types::Error;
+use std::ops::Range;
 
 /// What helps less is not combined with anything.
-const HELPS: f64 = 1.03;
+pub(crate) const HELPS: f64 = 1.03;
 
 /// Steps that are combined with each other.
 const COMBINED: usize = 5;
@@ -29,15 +31,12 @@ const PAIRED: usize = 3;
 /// What makes it worse than this by itself is not tried beside the best either.
 const WORSE: f64 = 0.9;
 
-/// Candidates that are run with several seeds.
-const FINALISTS: usize = 3;
-
 /// A candidate with fewer steps is preferred to one that is better by less.
 const AS_GOOD: f64 = 1.05;
 
 /// The best first; of two that are alike the one with fewer steps, and of these the one that
 /// no application has to know of.
-fn sort(trials: &mut [Trial]) {
+pub(crate) fn sort(trials: &mut [Trial]) {
     let asks = |t: &Trial| {
         let mut steps = t.candidate.steps.iter();
         steps.any(|s| matches!(s.knob, Knob::Job(_)))
@@ -48,27 +47,6 @@ fn sort(trials: &mut [Trial]) {
         let is_out = !t.keeps();
         (is_out, -gain(t), t.candidate.steps.len(), asks(t))
     });
-}
-
-/// Of the best, what adds nothing to one of its parts stands behind all that does.
-fn simpler_first(trials: &mut Vec<Trial>) {
-    let is_part = |part: &Trial, whole: &Trial| {
-        let has = |what: &str| whole.candidate.steps.iter().any(|s| s.what == what);
-        let mut steps = part.candidate.steps.iter();
-        part.candidate.steps.len() < whole.candidate.steps.len() && steps.all(|s| has(&s.what))
-    };
-    let adds = |whole: &Trial| {
-        let mut parts = trials
-            .iter()
-            .filter(|part| part.keeps() && is_part(part, whole));
-        !parts.any(|part| part.gain * AS_GOOD >= whole.gain)
-    };
-    let adds: Vec<bool> = trials.iter().map(adds).collect();
-    let (first, rest): (Vec<_>, Vec<_>) = std::mem::take(trials)
-        .into_iter()
-        .zip(adds)
-        .partition(|(t, adds)| *adds && t.keeps());
-    trials.extend(first.into_iter().chain(rest).map(|(t, _)| t));
 }
 
 /// Tries what may help, and says what does.
@@ -110,7 +88,7 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         trials: Vec::new(),
         not_tried: Vec::new(),
         runs_max: ask.runs_max,
-        reserved: (FINALISTS + 1) * (ask.repetitions as usize - 1),
+        places: Places::new(ask.runs_max, ask.repetitions),
     };
     search.singles(found.steps.clone())?;
     search.combinations()?;
@@ -163,15 +141,15 @@ struct Search<'a> {
     trials: Vec<Trial>,
     not_tried: Vec<String>,
     runs_max: usize,
-    /// Runs that are kept for the last round.
-    reserved: usize,
+    /// Who is run with other seeds; the runs of these are kept.
+    places: Places,
 }
 
 impl Search<'_> {
     /// Runs that are left for the rounds before the last.
     fn left(&self) -> usize {
         self.runs_max
-            .saturating_sub(self.bench.runs() + self.reserved)
+            .saturating_sub(self.bench.runs() + self.places.runs)
     }
 
     /// Runs candidates once, as many as may be.
@@ -229,23 +207,17 @@ impl Search<'_> {
     }
 
     /// The step that helps most, and one that helps more and breaks a bound: what is set beside
-    /// it may keep it.
-    fn leaders(&self) -> Vec<Step> {
+    /// it may keep it. Of steps that help alike it is the one that stands first, as elsewhere.
+    fn leaders(&mut self) -> Vec<Step> {
+        sort(&mut self.trials);
         let singles = self.trials.iter().filter(|t| t.candidate.steps.len() == 1);
-        let singles: Vec<&Trial> = singles.filter(|t| t.gain > HELPS).collect();
-        let best = |all: Vec<&Trial>| {
-            let best = all.into_iter().max_by(|a, b| a.gain.total_cmp(&b.gain));
-            best.map(|t| (t.candidate.steps[0].clone(), t.gain))
-        };
-        let (keep, break_them) = singles.into_iter().partition(|t| t.keeps());
-        let (first, other) = (best(keep), best(break_them));
-        let least = first.as_ref().map_or(0.0, |(_, gain)| *gain);
-        let other = other.filter(|(_, gain)| *gain > least);
-        first
-            .into_iter()
-            .chain(other)
-            .map(|(step, _)| step)
-            .collect()
+        let helpful = singles.filter(|t| t.gain > HELPS);
+        let (keep, break_them): (Vec<&Trial>, Vec<&Trial>) = helpful.partition(|t| t.keeps());
+        let first = keep.first();
+        let least = first.map_or(0.0, |t| t.gain);
+        let other = break_them.first().filter(|t| t.gain > least);
+        let both = first.into_iter().chain(other);
+        both.map(|t| t.candidate.steps[0].clone()).collect()
     }
 
     /// Those that keep to the bounds and help.
@@ -304,43 +276,45 @@ impl Search<'_> {
         candidates::with_tunables(scheduler, self.bench)
     }
 
-    /// Runs the best with other seeds, and says how many of the first trials these are.
+    /// Runs the most promising with a second seed and the best of these with all, and says how
+    /// many of the first trials these are.
     fn finals(&mut self, repetitions: u32) -> Result<usize, Error> {
+        let second = repetitions.min(2);
+        let promising = finals::ahead(&mut self.trials, self.places.promising);
+        let mut rest = self.trials.split_off(promising);
+        self.more_seeds(1..second)?;
+        let finalists = finals::ahead(&mut self.trials, FINALISTS);
+        rest.extend(self.trials.split_off(finalists));
+        self.more_seeds(second..repetitions)?;
         sort(&mut self.trials);
-        simpler_first(&mut self.trials);
-        let promising = self.trials.iter().take(FINALISTS);
-        let finalists = promising
-            .take_while(|t| t.keeps() && t.gain > HELPS)
-            .count();
-        if finalists == 0 {
-            return Ok(0);
+        sort(&mut rest);
+        self.trials.extend(rest);
+        Ok(finalists)
+    }
+
+    /// Runs all trials and the experiment as it is with more seeds, if there are trials.
+    fn more_seeds(&mut self, repetitions: Range<u32>) -> Result<(), Error> {
+        if self.trials.is_empty() {
+            return Ok(());
         }
-        let mut wanted: Vec<Wanted> = Vec::new();
-        let none = Vec::new();
-        let changes = self.trials[..finalists]
-            .iter()
-            .map(|t| t.candidate.changes());
-        let sides: Vec<Vec<Change>> = std::iter::once(none).chain(changes).collect();
-        for changes in &sides {
-            wanted.extend((1..repetitions).map(|repetition| Wanted {
-                changes: changes.clone(),
-                repetition,
-            }));
-        }
+        let changes = self.trials.iter().map(|t| t.candidate.changes());
+        let sides = std::iter::once(Vec::new()).chain(changes);
+        let each = |changes: Vec<Change>| {
+            let all = repetitions.clone();
+            all.map(move |repetition| Wanted::new(changes.clone(), repetition))
+        };
+        let wanted: Vec<Wanted> = sides.flat_map(each).collect();
         let ran: Result<Vec<Vec<JobRow>>, Error> =
             self.bench.run_all(&wanted)?.into_iter().collect();
         let mut ran = ran?.into_iter();
-        let each = repetitions as usize - 1;
+        let each = repetitions.len();
         self.judge.base.extend(ran.by_ref().take(each));
-        let rest = self.trials.split_off(finalists);
         for trial in std::mem::take(&mut self.trials) {
             let mut runs = trial.runs;
             runs.extend(ran.by_ref().take(each));
             self.trials.push(self.judge.judge(trial.candidate, runs));
         }
-        sort(&mut self.trials);
-        self.trials.extend(rest);
-        Ok(finalists)
+        Ok(())
     }
 }
 
@@ -349,29 +323,34 @@ fn said(judge: &Judge, trials: &[Trial], finalists: usize) -> Vec<Tried> {
     let mut differences: Vec<Difference> =
         trials.iter().map(|t| judge.difference(&t.runs)).collect();
     adjust(&mut differences[..finalists]);
-    let tried = trials.iter().zip(differences).map(|(t, d)| {
-        let has_interval = t.runs.len() > 1;
-        let gains = |[low, high]: [f64; 2]| {
-            let [a, b] = [judge.goal.gain(1.0, low), judge.goal.gain(1.0, high)];
-            [a.min(b), a.max(b)]
-        };
-        Tried {
-            what: t.candidate.what(),
-            steps: t.candidate.steps.iter().map(|s| s.what.clone()).collect(),
-            changes: t.candidate.changes(),
-            before: d.before,
-            after: d.after,
-            value: judge.goal.text(d.after),
-            gain: t.gain,
-            gain_once: t.gain_once,
-            interval: d.interval.filter(|_| has_interval).map(gains),
-            verdict: has_interval.then(|| d.verdict(judge.goal.metric.aim)),
-            seeds: t.runs.len(),
-            prices: judge.prices(&t.runs),
-            breaks: t.breaks.clone(),
-            paste: t.candidate.pastes(),
-        }
-    });
+    let tried = trials
+        .iter()
+        .zip(differences)
+        .enumerate()
+        .map(|(i, (t, d))| {
+            // Two seeds choose finalists and part nothing.
+            let has_interval = i < finalists && t.runs.len() > 1;
+            let gains = |[low, high]: [f64; 2]| {
+                let [a, b] = [judge.goal.gain(1.0, low), judge.goal.gain(1.0, high)];
+                [a.min(b), a.max(b)]
+            };
+            Tried {
+                what: t.candidate.what(),
+                steps: t.candidate.steps.iter().map(|s| s.what.clone()).collect(),
+                changes: t.candidate.changes(),
+                before: d.before,
+                after: d.after,
+                value: judge.goal.text(d.after),
+                gain: t.gain,
+                gain_once: t.gain_once,
+                interval: d.interval.filter(|_| has_interval).map(gains),
+                verdict: has_interval.then(|| d.verdict(judge.goal.metric.aim)),
+                seeds: t.runs.len(),
+                prices: judge.prices(&t.runs),
+                breaks: t.breaks.clone(),
+                paste: t.candidate.pastes(),
+            }
+        });
     tried.collect()
 }
 
@@ -427,39 +406,4 @@ fn confirm(
         after: text(&values[1]),
         gain,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn trial(steps: &[Step], gain: f64) -> Trial {
-        Trial {
-            candidate: Candidate::new(steps.to_vec()),
-            runs: Vec::new(),
-            gain,
-            gain_once: gain,
-            breaks: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_combination_that_adds_nothing_stands_behind_its_parts() {
-        let (depth, requests) = (
-            Step::tunable("async_depth", "4"),
-            Step::queue("nr_requests", 7),
-        );
-        let both = [depth.clone(), requests.clone()];
-        let mut trials = vec![
-            trial(&both, 7.7),
-            trial(std::slice::from_ref(&depth), 7.5),
-            trial(std::slice::from_ref(&requests), 2.0),
-        ];
-        simpler_first(&mut trials);
-        assert_eq!(trials[0].candidate.what(), "async_depth=4");
-        assert_eq!(trials[2].candidate.steps.len(), 2);
-        let mut trials = vec![trial(&both, 9.0), trial(&[depth], 7.5)];
-        simpler_first(&mut trials);
-        assert_eq!(trials[0].candidate.steps.len(), 2);
-    }
 }
