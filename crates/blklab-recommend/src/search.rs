@@ -49,6 +49,20 @@ pub(crate) fn sort(trials: &mut [Trial]) {
     });
 }
 
+/// The step that helps most, and one that helps more and breaks a bound: what is set beside it
+/// may keep it. Of steps that help alike it is the one that stands first, as elsewhere.
+fn leaders(trials: &mut [Trial]) -> Vec<Step> {
+    sort(trials);
+    let singles = trials.iter().filter(|t| t.candidate.steps.len() == 1);
+    let helpful = singles.filter(|t| t.gain > HELPS);
+    let (keep, break_them): (Vec<&Trial>, Vec<&Trial>) = helpful.partition(|t| t.keeps());
+    let first = keep.first();
+    let least = first.map_or(0.0, |t| t.gain);
+    let other = break_them.first().filter(|t| t.gain > least);
+    let both = first.into_iter().chain(other);
+    both.map(|t| t.candidate.steps[0].clone()).collect()
+}
+
 /// Tries what may help, and says what does.
 ///
 /// # Errors
@@ -206,20 +220,6 @@ impl Search<'_> {
         best
     }
 
-    /// The step that helps most, and one that helps more and breaks a bound: what is set beside
-    /// it may keep it. Of steps that help alike it is the one that stands first, as elsewhere.
-    fn leaders(&mut self) -> Vec<Step> {
-        sort(&mut self.trials);
-        let singles = self.trials.iter().filter(|t| t.candidate.steps.len() == 1);
-        let helpful = singles.filter(|t| t.gain > HELPS);
-        let (keep, break_them): (Vec<&Trial>, Vec<&Trial>) = helpful.partition(|t| t.keeps());
-        let first = keep.first();
-        let least = first.map_or(0.0, |t| t.gain);
-        let other = break_them.first().filter(|t| t.gain > least);
-        let both = first.into_iter().chain(other);
-        both.map(|t| t.candidate.steps[0].clone()).collect()
-    }
-
     /// Those that keep to the bounds and help.
     fn helpful(&mut self) -> Vec<Step> {
         sort(&mut self.trials);
@@ -247,7 +247,7 @@ impl Search<'_> {
         let best = self.helpful();
         let partners = self.partners();
         let mut pairs: Vec<Candidate> = Vec::new();
-        for leader in self.leaders() {
+        for leader in leaders(&mut self.trials) {
             let others = partners.iter().filter(|s| leader.goes_with(s));
             pairs.extend(others.map(|s| Candidate::new(vec![leader.clone(), s.clone()])));
         }
@@ -406,4 +406,36 @@ fn confirm(
         after: text(&values[1]),
         gain,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(step: Step, gain: f64, breaks: &[&str]) -> Trial {
+        Trial {
+            candidate: Candidate::new(vec![step]),
+            runs: Vec::new(),
+            gain,
+            gain_once: gain,
+            breaks: breaks.iter().map(|b| (*b).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn of_steps_that_help_alike_the_first_leads_and_what_breaks_a_bound_only_if_it_helps_more() {
+        let bound = ["bandwidth of scan >= 50 %"];
+        let mut trials = vec![
+            trial(Step::scheduler("kyber"), 5.0, &[]),
+            trial(Step::queue("nr_requests", 7), 5.0, &[]),
+            trial(Step::scheduler("none"), 4.0, &bound),
+        ];
+        let what = |steps: Vec<Step>| steps.into_iter().map(|s| s.what).collect::<Vec<_>>();
+        assert_eq!(what(leaders(&mut trials)), ["scheduler kyber"]);
+        trials.push(trial(Step::scheduler("bfq"), 9.0, &bound));
+        assert_eq!(
+            what(leaders(&mut trials)),
+            ["scheduler kyber", "scheduler bfq"]
+        );
+    }
 }
