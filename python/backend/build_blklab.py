@@ -34,13 +34,11 @@ __all__ = [
 _ROOT = Path(__file__).resolve().parents[2]
 _SCRIPTS = _ROOT / "python" / "blklab.data" / "scripts"
 _PROFILE = os.environ.get("BLKLAB_PROFILE", "release")
-# What maturin takes for cargo, and what it builds: the command and the module, or all that
-# ``cargo test`` compiles.
+# What maturin takes for cargo, and the packages that are compiled for command and module alike:
+# these two, or all that ``cargo test`` compiles.
 _CARGO = Path(__file__).with_name("cargo-for-wheel.sh")
-_BUILDS = (
-    "--workspace --lib --bins --tests"
-    if _PROFILE == "dev"
-    else "--package blklab-cli --package blklab-python --lib --bins"
+_PACKAGES = (
+    "--workspace --tests" if _PROFILE == "dev" else "--package blklab-cli --package blklab-python"
 )
 
 
@@ -57,14 +55,15 @@ def _prepare():
     if shutil.which("cargo") is None:
         sys.exit("blklab is built from Rust: install Rust 1.89 or newer (https://rustup.rs)")
     _SCRIPTS.mkdir(parents=True, exist_ok=True)
-    os.environ.update(CARGO=str(_CARGO), BLKLAB_BUILDS=_BUILDS)
+    os.environ.update(CARGO=str(_CARGO), BLKLAB_PACKAGES=_PACKAGES)
 
 
 def _build_command():
     """The command, stripped, where maturin looks for it."""
     _prepare()
     target = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target"))
-    subprocess.run([_CARGO, "build", "--profile", _PROFILE], cwd=_ROOT, check=True)
+    build = [_CARGO, "build", "--profile", _PROFILE, "--bin", "blklab"]
+    subprocess.run(build, cwd=_ROOT, check=True)
     built = target / ("debug" if _PROFILE == "dev" else _PROFILE) / "blklab"
     shutil.copy2(built, _SCRIPTS / "blklab")
 
