@@ -4,7 +4,7 @@
 use blklab_analysis::findings::counted;
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Error, Op, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Bios and commands of a device that may be under way at a time: more is damage.
 const OPEN_MAX: usize = 1 << 18;
@@ -70,10 +70,14 @@ pub struct DiskSurvey {
     nr_unqueued: u64,
     /// Queued, not yet dispatched: from sector to sector.
     queued: BTreeMap<u64, u64>,
-    /// Where a request was granted and has not been dispatched.
-    granted: BTreeSet<u64>,
-    /// At the device: by first sector.
-    at_device: BTreeMap<(u64, Op), u64>,
+    /// What was queued while something else waited at its first sector.
+    queued_again: BTreeMap<u64, Vec<u64>>,
+    /// Requests that were granted and have not been dispatched, by their first sector.
+    granted: BTreeMap<u64, u32>,
+    nr_granted: usize,
+    /// The lengths of commands at the device, by first sector: several may be of the same.
+    at_device: BTreeMap<(u64, Op), Vec<u64>>,
+    nr_there: usize,
     overfull: bool,
     odd: Option<String>,
 }
@@ -166,17 +170,21 @@ impl DiskSurvey {
         self.nr_forced += u64::from(e.rwbs.has(Rwbs::FLUSH) || e.rwbs.has(Rwbs::FUA));
         let is_sync_write = e.rwbs.op() == Some(Op::Write) && e.rwbs.has(Rwbs::SYNC);
         self.nr_sync_writes += u64::from(is_sync_write);
-        if e.bytes > 0 {
-            let end = self.queued.entry(e.sector).or_default();
-            *end = (*end).max(e.end_sector());
+        if e.bytes > 0 && self.queued.contains_key(&e.sector) {
+            let again = self.queued_again.entry(e.sector).or_default();
+            again.push(e.end_sector());
+            self.overfull |= again.len() > OPEN_MAX;
+        } else if e.bytes > 0 {
+            self.queued.insert(e.sector, e.end_sector());
         }
         self.overfull |= self.queued.len() > OPEN_MAX;
     }
 
     fn grant(&mut self, e: &Event) {
         if e.bytes > 0 {
-            self.granted.insert(e.sector);
-            let nr = self.granted.len() + self.at_device.len();
+            *self.granted.entry(e.sector).or_default() += 1;
+            self.nr_granted += 1;
+            let nr = self.nr_granted + self.nr_there;
             self.requests_max = self.requests_max.max(u32::try_from(nr).unwrap_or(u32::MAX));
             self.overfull |= nr > OPEN_MAX;
         }
@@ -189,13 +197,16 @@ impl DiskSurvey {
         if e.bytes == 0 {
             return;
         }
-        let is_new = self
-            .at_device
-            .insert((e.sector, op), e.nr_sectors())
-            .is_none();
-        let depth = u32::try_from(self.at_device.len()).unwrap_or(u32::MAX);
+        let there = self.at_device.entry((e.sector, op)).or_default();
+        // A second D is of the same command unless another request was granted there.
+        let is_new = there.is_empty() || self.granted.contains_key(&e.sector);
+        if is_new {
+            there.push(e.nr_sectors());
+            self.nr_there += 1;
+        }
+        let depth = u32::try_from(self.nr_there).unwrap_or(u32::MAX);
         self.depth_max = self.depth_max.max(depth);
-        self.overfull |= self.at_device.len() > OPEN_MAX;
+        self.overfull |= self.nr_there > OPEN_MAX;
         if is_new && !self.take_queued(e.sector, e.end_sector()) {
             self.left_over(e, false);
         }
@@ -204,9 +215,7 @@ impl DiskSurvey {
     /// What was queued goes to the device. False if nothing was.
     fn take_queued(&mut self, from: u64, to: u64) -> bool {
         let mut found = false;
-        while let Some(&sector) = self.granted.range(from..to).next() {
-            self.granted.remove(&sector);
-        }
+        self.take_granted(from, to);
         if let Some((&start, &end)) = self.queued.range(..from).next_back()
             && end > from
         {
@@ -224,7 +233,29 @@ impl DiskSurvey {
                 *rest = (*rest).max(end);
             }
         }
+        if let Some(ends) = self.queued_again.get_mut(&from) {
+            if let Some(end) = ends.pop() {
+                self.queued.insert(from, end);
+            }
+            if ends.is_empty() {
+                self.queued_again.remove(&from);
+            }
+        }
         found
+    }
+
+    /// A request goes to the device, with those that were merged into it; another one at its
+    /// first sector stays.
+    fn take_granted(&mut self, from: u64, to: u64) {
+        let sectors: Vec<u64> = self.granted.range(from..to).map(|(s, _)| *s).collect();
+        for sector in sectors {
+            let nr = self.granted.remove(&sector).unwrap_or_default();
+            self.nr_granted -= nr as usize;
+            if sector == from && nr > 1 {
+                self.granted.insert(sector, nr - 1);
+                self.nr_granted += nr as usize - 1;
+            }
+        }
     }
 
     fn left_over(&mut self, e: &Event, at_device: bool) {
@@ -246,13 +277,21 @@ impl DiskSurvey {
         let end = e.end_sector();
         let before = (e.sector, op);
         let mut places = self.at_device.range(..=before).rev();
-        let place = places.find(|((_, o), _)| *o == op).map(|(k, n)| (*k, *n));
+        let place = places.find(|((_, o), _)| *o == op);
+        let place = place.map(|(key, lengths)| (*key, lengths.clone()));
         match place {
-            Some((key, n)) if key.0 + n == end => {
-                self.at_device.remove(&key);
+            Some((key, mut lengths)) if lengths.iter().any(|n| key.0 + n == end) => {
+                let ended = lengths.iter().position(|n| key.0 + n == end);
+                lengths.remove(ended.expect("one is as long"));
+                self.nr_there -= 1;
+                if lengths.is_empty() {
+                    self.at_device.remove(&key);
+                } else {
+                    self.at_device.insert(key, lengths);
+                }
             }
             // In part: the rest ends later.
-            Some((key, n)) if key.0 + n > e.sector => {}
+            Some((key, lengths)) if lengths.iter().any(|n| key.0 + n > e.sector) => {}
             _ => {
                 let mut command = *e;
                 command.action = Action::Issue;

@@ -9,12 +9,17 @@ use std::collections::BTreeMap;
 /// Largest bio in sectors, 1 GiB: more is no bio.
 const BIO_SECTORS_MAX: u64 = 1 << 21;
 
+/// Requests whose G is remembered; those that were merged into others have no D.
+const GRANTED_MAX: usize = 1 << 16;
+
 /// Lets pass what concerns a device, and makes whole commands of completions.
 #[derive(Debug)]
 pub(crate) struct Vet {
     dev: Dev,
-    /// Recorded commands at the device: length, by first sector and direction.
-    at_device: BTreeMap<(u64, Op), u32>,
+    /// Recorded commands at the device: lengths, by first sector and direction.
+    at_device: BTreeMap<(u64, Op), Vec<u32>>,
+    /// Requests that were granted and are not there yet, likewise.
+    granted: BTreeMap<(u64, Op), u32>,
     /// Empty ones.
     empty: u32,
 }
@@ -35,6 +40,7 @@ impl Vet {
         Vet {
             dev,
             at_device: BTreeMap::new(),
+            granted: BTreeMap::new(),
             empty: 0,
         }
     }
@@ -42,7 +48,10 @@ impl Vet {
     /// The device has this command when the trace begins.
     pub(crate) fn is_at_device(&mut self, e: &Event) {
         if let Some(op) = e.rwbs.op() {
-            self.at_device.insert((e.sector, op), e.bytes);
+            self.at_device
+                .entry((e.sector, op))
+                .or_default()
+                .push(e.bytes);
         }
     }
 
@@ -66,8 +75,15 @@ impl Vet {
             (Action::Issue, Some(op)) => self.issue(e, op),
             (Action::Complete, Some(op)) => self.complete(e, op),
             (Action::Requeue, Some(op)) => {
-                self.at_device.remove(&(e.sector, op));
+                self.take((e.sector, op), |_| true);
                 Vetted::Dropped
+            }
+            (Action::GetRequest, Some(op)) => {
+                if self.granted.len() >= GRANTED_MAX {
+                    self.granted.clear();
+                }
+                *self.granted.entry((e.sector, op)).or_default() += 1;
+                Vetted::Passed(*e)
             }
             (Action::Queue | Action::Issue | Action::Complete | Action::Requeue, None)
             | (Action::Message, _) => Vetted::Dropped,
@@ -80,11 +96,31 @@ impl Vet {
             self.empty = self.empty.saturating_add(1);
             return Vetted::Issued(*e);
         }
-        match self.at_device.insert((e.sector, op), e.bytes) {
-            None => Vetted::Issued(*e),
-            // A second D of one command.
-            Some(_) => Vetted::Dropped,
+        let key = (e.sector, op);
+        let is_granted = match self.granted.get_mut(&key) {
+            Some(nr) if *nr > 1 => {
+                *nr -= 1;
+                true
+            }
+            _ => self.granted.remove(&key).is_some(),
+        };
+        let there = self.at_device.entry(key).or_default();
+        // A second D of one command, unless another request was granted there.
+        if !there.is_empty() && !is_granted {
+            return Vetted::Dropped;
         }
+        there.push(e.bytes);
+        Vetted::Issued(*e)
+    }
+
+    /// Takes a command of such a length away.
+    fn take(&mut self, key: (u64, Op), is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let there = self.at_device.get_mut(&key)?;
+        let bytes = there.remove(there.iter().position(|bytes| is_it(*bytes))?);
+        if there.is_empty() {
+            self.at_device.remove(&key);
+        }
+        Some(bytes)
     }
 
     /// A completion of what the device has, as long as the command was.
@@ -99,19 +135,84 @@ impl Vet {
             };
         }
         let mut places = self.at_device.range(..=(e.sector, op)).rev();
-        let place = places.find(|((_, o), _)| *o == op).map(|(k, n)| (*k, *n));
-        match place {
-            Some(((sector, _), bytes))
-                if sector + u64::from(bytes) / SECTOR_BYTES == e.end_sector() =>
-            {
-                self.at_device.remove(&(sector, op));
-                Vetted::Passed(Event {
-                    sector,
-                    bytes,
-                    ..*e
-                })
-            }
-            _ => Vetted::Dropped,
+        let place = places.find(|((_, o), _)| *o == op);
+        let Some((sector, _)) = place.map(|(key, _)| *key) else {
+            return Vetted::Dropped;
+        };
+        let end = e.end_sector();
+        let ends = |bytes: u32| sector + u64::from(bytes) / SECTOR_BYTES == end;
+        match self.take((sector, op), ends) {
+            Some(bytes) => Vetted::Passed(Event {
+                sector,
+                bytes,
+                ..*e
+            }),
+            None => Vetted::Dropped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survey::Survey;
+    use blklab_trace::TraceSink as _;
+    use blklab_types::Time;
+
+    const DEV: Dev = Dev { major: 8, minor: 0 };
+
+    /// Events of reads of 4 KiB at sector 8.
+    fn events(actions: &[Action]) -> Vec<Event> {
+        let event = |(i, action): (usize, &Action)| Event {
+            time: Time(i as u64 * 1000),
+            sector: 8,
+            arg: 0,
+            bytes: 4096,
+            pid: 7,
+            dev: DEV,
+            from_dev: Dev::default(),
+            error: 0,
+            cpu: 0,
+            rwbs: Rwbs::READ,
+            action: *action,
+        };
+        actions.iter().enumerate().map(event).collect()
+    }
+
+    use Action::{Complete as C, GetRequest as G, Issue as D, Queue as Q};
+
+    #[test]
+    fn two_commands_of_the_same_sectors_are_two() {
+        let mut vet = Vet::new(DEV);
+        let became = |vet: &mut Vet, actions: &[Action]| {
+            let letter = |e: &Event| match vet.event(e) {
+                Vetted::Dropped => '-',
+                Vetted::Passed(_) => 'p',
+                Vetted::Issued(_) => 'i',
+            };
+            events(actions).iter().map(letter).collect::<String>()
+        };
+        let both = [Q, G, Q, G, D, D, C, C];
+        assert_eq!(became(&mut vet, &both), "ppppiipp");
+        // The second D of one, and a C of nothing.
+        assert_eq!(became(&mut vet, &[Q, G, D, D, C, C]), "ppi-p-");
+    }
+
+    #[test]
+    fn none_of_them_was_there_before_the_trace() {
+        for actions in [
+            &[Q, G, Q, G, D, D, C, C][..],
+            &[Q, G, D, Q, G, D, C, C],
+            &[Q, Q, G, D, C, G, D, C],
+        ] {
+            let mut survey = Survey::default();
+            events(actions).iter().for_each(|e| survey.event(e));
+            let (_, disk) = survey.disk(0).expect("it can be re-enacted");
+            assert!(
+                disk.left_over.is_empty(),
+                "{actions:?}: {:?}",
+                disk.left_over
+            );
         }
     }
 }
