@@ -12,17 +12,30 @@ fn line(us: u64, comm: &str, pid: u32, event: &str) -> String {
 
 /// A read of 4 KiB from Q to C that goes to the device at once.
 fn read(comm: &str, pid: u32, sector: u64, from: u64, to: u64) -> Vec<(u64, String)> {
-    let place = format!("{sector} + 8");
+    long_read(comm, pid, ("R", 8), sector, from, to)
+}
+
+/// A read with such letters, of so many sectors.
+fn long_read(
+    comm: &str,
+    pid: u32,
+    (rwbs, sectors): (&str, u64),
+    sector: u64,
+    from: u64,
+    to: u64,
+) -> Vec<(u64, String)> {
+    let place = format!("{sector} + {sectors}");
+    let bytes = sectors * 512;
     let mut lines = Vec::new();
     for event in [
-        format!("block_bio_queue: 8,0 R {place} [{comm}]"),
-        format!("block_getrq: 8,0 R {place} [{comm}]"),
-        format!("block_rq_insert: 8,0 R 4096 () {place} be,0,4 [{comm}]"),
-        format!("block_rq_issue: 8,0 R 4096 () {place} be,0,4 [{comm}]"),
+        format!("block_bio_queue: 8,0 {rwbs} {place} [{comm}]"),
+        format!("block_getrq: 8,0 {rwbs} {place} [{comm}]"),
+        format!("block_rq_insert: 8,0 {rwbs} {bytes} () {place} be,0,4 [{comm}]"),
+        format!("block_rq_issue: 8,0 {rwbs} {bytes} () {place} be,0,4 [{comm}]"),
     ] {
         lines.push((from, line(from, comm, pid, &event)));
     }
-    let done = format!("block_rq_complete: 8,0 R () {place} be,0,4 [0]");
+    let done = format!("block_rq_complete: 8,0 {rwbs} () {place} be,0,4 [0]");
     lines.push((to, line(to, "<idle>", 0, &done)));
     lines
 }
@@ -110,6 +123,61 @@ fn what_the_block_layer_explains_is_said_to_be_explained() {
         text.contains("the block layer has them for longer"),
         "{text}"
     );
+}
+
+#[test]
+fn what_is_not_the_jobs_is_left_out() {
+    let f = Folder::new();
+    // The parent reads what it laid out, the job a map of blocks and a symbolic link.
+    let mut lines = reads();
+    for i in 0..6 {
+        let from = 10_000 + 10_000 * i;
+        lines.extend(long_read(
+            "fio",
+            49,
+            ("R", 256),
+            50_000 + 1000 * i,
+            from,
+            from + 9000,
+        ));
+    }
+    lines.extend(long_read("fio", 50, ("RM", 8), 70_000, 90_000, 99_000));
+    lines.extend(long_read("fio", 50, ("R", 2), 71_000, 110_000, 119_000));
+    f.write("t.txt", trace(lines));
+    f.write("out.json", result(1_020_000, 1_030_000));
+    let args = ["why", "t.txt", "--fio", "out.json", "--format", "json"];
+    let answer: Value = serde_json::from_str(&f.ok(&args)).expect("JSON");
+    let divided = &answer["fio"][0];
+    assert_eq!(divided["block_layer"]["nr"], 4);
+    assert_eq!(divided["block_layer"]["max_ns"], 1_000_000);
+    assert_eq!(divided["device"]["nr"], 4);
+    let left = &divided["left_out"];
+    assert_eq!(
+        *left,
+        serde_json::json!({"metadata": 1, "longer": 6, "shorter": 1})
+    );
+    let text = one_line(&f.ok(&args[..4]));
+    let said = "without 8 reads of these processes: 1 of the filesystem's metadata, 6 longer \
+                than the job's 4 KiB (of files that fio lays out, or of other jobs), 1 shorter than the \
+                job's 4 KiB.";
+    assert!(text.contains(said), "{text}");
+    assert!(!text.contains("fio counts"), "{text}");
+    // The page cache may have had the others, and may read ahead: only those of metadata are
+    // certainly not the job's, and what is longer if it goes past the cache.
+    let many = result(1_020_000, 1_030_000)
+        .replace("16384", "81920")
+        .replace(r#""total_ios": 4"#, r#""total_ios": 20"#);
+    f.write("many.json", &many);
+    let direct = many.replacen('{', r#"{"global options": {"direct": "1"}, "#, 1);
+    f.write("direct.json", direct);
+    for (file, nr, longer) in [("many.json", 11, 0), ("direct.json", 5, 6)] {
+        let text = f.ok(&["why", "t.txt", "--fio", file, "--format", "json"]);
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        let divided = &answer["fio"][0];
+        assert_eq!(divided["block_layer"]["nr"], nr, "{file}");
+        assert_eq!(divided["left_out"]["longer"], longer, "{file}");
+        assert_eq!(divided["left_out"]["metadata"], 1, "{file}");
+    }
 }
 
 #[test]

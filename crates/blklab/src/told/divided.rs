@@ -2,7 +2,7 @@
 //! What fio says beside what the trace shows of the same I/Os.
 
 use super::fio::{Told, ToldKind};
-use super::seen::IoSums;
+use super::seen::{IoSums, Seen};
 use blklab_analysis::distribution::Distribution;
 use blklab_analysis::findings::calls::{CallSum, CallSums, Outside};
 use blklab_analysis::findings::{counted, time_text};
@@ -40,6 +40,8 @@ pub struct Divided {
     pub queue: Option<Part>,
     /// From D to C.
     pub device: Option<Part>,
+    /// I/Os of those processes that are not fio's.
+    pub left_out: LeftOut,
     /// The mean of what is neither, ns; none where the two cannot be compared.
     pub outside_ns: Option<u64>,
     /// What those processes waited for outside of the block layer, as far as the trace shows it.
@@ -49,6 +51,70 @@ pub struct Divided {
     /// The command that would show more; none if nothing is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
+}
+
+/// How many I/Os of a job's processes are not what fio was told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Of metadata of the filesystem.
+    pub metadata: u64,
+    /// Longer than the job's.
+    pub longer: u64,
+    /// Shorter than the job's.
+    pub shorter: u64,
+}
+
+impl LeftOut {
+    /// Takes of what is seen what may be what was told, and counts the others.
+    fn new(told: &Told, seen: Seen) -> (IoSums, LeftOut) {
+        let mut left = LeftOut {
+            metadata: seen.nr_metadata,
+            ..LeftOut::default()
+        };
+        let mut sums = seen.exact;
+        // With as many of the job's length as fio counts, the others are not of it.
+        let are_all = percent(sums.whole.count(), told.nr) >= 100 - COUNT_PERCENT;
+        if are_all {
+            left.shorter = seen.shorter.whole.count();
+        } else {
+            sums.merge(&seen.shorter);
+        }
+        if are_all || told.direct {
+            left.longer = seen.longer.whole.count();
+        } else {
+            sums.merge(&seen.longer);
+        }
+        (sums, left)
+    }
+
+    /// It in words; none if nothing is left out.
+    fn words(self, told: &Told) -> Option<String> {
+        let length = match told.bytes {
+            Some(bytes) if bytes % 1024 == 0 => format!("{} KiB", bytes / 1024),
+            Some(bytes) => format!("{bytes} bytes"),
+            None => "length".to_owned(),
+        };
+        let all = [
+            (self.metadata, "of the filesystem's metadata".to_owned()),
+            (
+                self.longer,
+                format!(
+                    "longer than the job's {length} (of files that fio lays out, or of other jobs)"
+                ),
+            ),
+            (self.shorter, format!("shorter than the job's {length}")),
+        ];
+        let some = all.into_iter().filter(|(nr, _)| *nr > 0);
+        let some: Vec<String> = some.map(|(nr, what)| format!("{nr} {what}")).collect();
+        let nr = self.metadata + self.longer + self.shorter;
+        (nr > 0).then(|| {
+            format!(
+                "without {} of these processes: {}",
+                counted(nr, told.kind.word()),
+                some.join(", ")
+            )
+        })
+    }
 }
 
 /// Times of I/Os.
@@ -84,7 +150,7 @@ impl Part {
 /// What a trace shows that fio's figures are divided by.
 pub struct Shown<'a> {
     /// The I/Os of processes.
-    pub sums: &'a BTreeMap<(Pid, Op), IoSums>,
+    pub sums: &'a BTreeMap<(Pid, Op), Seen>,
     /// What they waited for outside of the block layer.
     pub calls: &'a CallSums,
     /// Which other parts of the kernel the trace has events of.
@@ -149,29 +215,32 @@ fn pooled(told: &[&Told]) -> Told {
         // Percentiles of several cannot be added up.
         percentiles: Vec::new(),
         bytes: first.bytes.filter(|_| is_same),
+        direct: told.iter().all(|t| t.direct),
         max_at_ns: None,
         ..(*first).clone()
     }
 }
 
 fn divided(told: Told, pids: &[Pid], shown: &Shown<'_>) -> Divided {
-    let mut sums = IoSums::default();
+    let mut seen = Seen::default();
     let mut calls: BTreeMap<Outside, CallSum> = BTreeMap::new();
     for pid in pids {
         let own = told.kind.op().and_then(|op| shown.sums.get(&(*pid, op)));
         if let Some(own) = own {
-            sums.merge(own);
+            seen.merge(own);
         }
         for (what, sum) in shown.calls.get(pid).into_iter().flatten() {
             let all = calls.entry(*what).or_default();
             *all = all.with(*sum);
         }
     }
+    let (sums, left_out) = LeftOut::new(&told, seen);
     let mut all = Divided {
         processes: in_words(pids, shown.names),
         block_layer: Part::new(&sums.whole),
         queue: Part::new(&sums.queue),
         device: Part::new(&sums.device),
+        left_out,
         outside_ns: None,
         calls: calls.into_iter().collect(),
         words: Vec::new(),
@@ -209,6 +278,7 @@ impl Divided {
     /// What follows for I/Os.
     fn ios(&mut self, shown: &Shown<'_>) {
         let kind = self.told.kind.word();
+        self.words.extend(self.left_out.words(&self.told));
         let Some(block) = self.block_layer else {
             self.words.push(format!(
                 "the trace shows no {kind} of {} from Q to C: the page cache has them, others write \

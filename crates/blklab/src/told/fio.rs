@@ -71,6 +71,8 @@ pub struct Told {
     pub percentiles: Vec<(f64, f64)>,
     /// Length of each, if all have the same, bytes.
     pub bytes: Option<u64>,
+    /// Whether fio's options say that it goes past the page cache, so that no I/O is longer.
+    pub direct: bool,
     /// When the longest ended, ns from the beginning of the log; only logs say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_at_ns: Option<u64>,
@@ -100,7 +102,41 @@ pub fn read(path: &Path) -> Result<Vec<Told>, Error> {
 fn of_result(text: &str) -> Result<Vec<Told>, Error> {
     let read = ReadResult::parse(text)?;
     let entries = read.result.entries.iter().zip(&read.printed);
-    Ok(entries.flat_map(|(e, printed)| entry(e, printed)).collect())
+    let global = &read.result.global_options;
+    let all = entries.flat_map(|(e, printed)| {
+        let options = Options(&e.info.options, global);
+        let mut told = entry(e, printed);
+        for one in &mut told {
+            one.direct = options.are_direct();
+            one.bytes = one.bytes.filter(|_| !options.have_lengths());
+        }
+        told
+    });
+    Ok(all.collect())
+}
+
+/// Options of a job as fio prints them, and those of all jobs.
+struct Options<'a>(&'a [(String, String)], &'a [(String, String)]);
+
+impl Options<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        let named = |(key, _): &&(String, String)| key == name;
+        let own = self.0.iter().rev().find(named);
+        let any = own.or_else(|| self.1.iter().rev().find(named));
+        any.map(|(_, value)| value.trim())
+    }
+
+    fn are_direct(&self) -> bool {
+        // An option without a value is printed as an empty text.
+        let is_set = |name: &str| self.get(name).is_some_and(|value| value != "0");
+        is_set("direct") || self.get("buffered") == Some("0")
+    }
+
+    /// Whether I/Os have several lengths.
+    fn have_lengths(&self) -> bool {
+        let several = ["bsrange", "blocksize_range", "bssplit"];
+        several.iter().any(|name| self.get(name).is_some())
+    }
 }
 
 fn entry(e: &Entry, printed: &Printed) -> Vec<Told> {
@@ -148,6 +184,7 @@ fn summary(e: &Entry, kind: ToldKind, latency: &'static str, stat: &IoStat) -> O
         percentiles_of: latency,
         percentiles: Vec::new(),
         bytes: None,
+        direct: false,
         max_at_ns: None,
     })
 }
@@ -253,6 +290,7 @@ impl Log {
                 .filter(|_| sum.lengths[0] == sum.lengths[1])
                 .map(u64::from)
                 .filter(|bytes| *bytes > 0),
+            direct: false,
             max_at_ns: sum.longest.map(|(_, at)| at.since(start).0),
         };
         self.sums.into_iter().map(told).collect()

@@ -10,6 +10,6 @@ mod divided;
 mod fio;
 mod seen;
 
-pub use divided::{Divided, Part, Shown, divide};
+pub use divided::{Divided, LeftOut, Part, Shown, divide};
 pub use fio::{Told, ToldKind, read};
-pub use seen::{ApplicationIo, IoSums};
+pub use seen::{ApplicationIo, IoSums, Seen};

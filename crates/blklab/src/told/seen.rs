@@ -3,7 +3,7 @@
 
 use blklab_analysis::distribution::Distribution;
 use blklab_analysis::lifecycle::{BioLife, LifeSink, Lifecycles};
-use blklab_trace::{Action, Event, KernelEvent, Part, TraceSink};
+use blklab_trace::{Action, Event, KernelEvent, Part, Rwbs, TraceSink};
 use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -30,6 +30,41 @@ impl IoSums {
         self.whole.merge(&other.whole);
         self.queue.merge(&other.queue);
         self.device.merge(&other.device);
+    }
+}
+
+/// The I/Os of a process and direction, by what they are beside the length that an application's
+/// have. Where that is not known, all are [`Seen::exact`].
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// As long, or parts of such a call on a device below another.
+    pub exact: IoSums,
+    /// Shorter, all bios of a call together.
+    pub shorter: IoSums,
+    /// Longer: files that are laid out, read-ahead, write-back.
+    pub longer: IoSums,
+    /// Of metadata of a filesystem, whatever their length.
+    pub nr_metadata: u64,
+}
+
+impl Seen {
+    /// Adds those of another.
+    pub fn merge(&mut self, other: &Seen) {
+        self.exact.merge(&other.exact);
+        self.shorter.merge(&other.shorter);
+        self.longer.merge(&other.longer);
+        self.nr_metadata = self.nr_metadata.saturating_add(other.nr_metadata);
+    }
+
+    /// Adds those of a device that others lie on: an I/O may be several there, and is counted above.
+    fn merge_lower(&mut self, other: &Seen) {
+        let parts = |sums: &IoSums| IoSums {
+            whole: Distribution::default(),
+            ..sums.clone()
+        };
+        self.exact.merge(&parts(&other.exact));
+        self.exact.merge(&parts(&other.shorter));
+        self.longer.merge(&parts(&other.longer));
     }
 }
 
@@ -63,7 +98,7 @@ impl ApplicationIo {
 
     /// What the I/Os of each process and direction took. Where devices lie on others, Q to C is
     /// that of the uppermost, and the parts are those of the devices with requests.
-    pub fn finish(self) -> BTreeMap<(Pid, Op), IoSums> {
+    pub fn finish(self) -> BTreeMap<(Pid, Op), Seen> {
         let (joining, _) = self.lives.finish();
         let mut all = joining.all;
         all.values_mut().for_each(Pair::close);
@@ -72,16 +107,16 @@ impl ApplicationIo {
             let uppers = self.below.iter().filter(|(_, lower)| **lower == dev);
             uppers.into_iter().any(|(upper, _)| used.contains(upper))
         };
-        let mut sums: BTreeMap<(Pid, Op), IoSums> = BTreeMap::new();
+        let mut seen: BTreeMap<(Pid, Op), Seen> = BTreeMap::new();
         for ((dev, pid, op), pair) in &all {
-            let own = sums.entry((*pid, *op)).or_default();
-            if !is_lower(*dev) {
-                own.whole.merge(&pair.sums.whole);
+            let own = seen.entry((*pid, *op)).or_default();
+            if is_lower(*dev) {
+                own.merge_lower(&pair.seen);
+            } else {
+                own.merge(&pair.seen);
             }
-            own.queue.merge(&pair.sums.queue);
-            own.device.merge(&pair.sums.device);
         }
-        sums
+        seen
     }
 }
 
@@ -111,7 +146,9 @@ struct Joining {
 
 #[derive(Debug, Default)]
 struct Pair {
-    sums: IoSums,
+    seen: Seen,
+    /// Length of an I/O in bytes, 0 if they have several.
+    length: u64,
     /// In the order of their first end.
     open: VecDeque<Io>,
 }
@@ -151,7 +188,8 @@ impl Io {
 }
 
 impl Pair {
-    fn add(&mut self, io: Io, length: u64) {
+    fn add(&mut self, io: Io) {
+        let length = self.length;
         let mut io = io;
         while let Some(place) = self.open.iter().position(|o| o.joins(&io, length)) {
             let other = self.open.remove(place).expect("it is there");
@@ -168,10 +206,17 @@ impl Pair {
     }
 
     fn ended(&mut self, io: Io) {
-        self.sums.whole.add(io.complete.since(io.queue).0);
+        let sums = if self.length == 0 || io.bytes == self.length {
+            &mut self.seen.exact
+        } else if io.bytes < self.length {
+            &mut self.seen.shorter
+        } else {
+            &mut self.seen.longer
+        };
+        sums.whole.add(io.complete.since(io.queue).0);
         if let Some(issue) = io.issue {
-            self.sums.queue.add(issue.since(io.queue).0);
-            self.sums.device.add(io.complete.since(issue).0);
+            sums.queue.add(issue.since(io.queue).0);
+            sums.device.add(io.complete.since(issue).0);
         }
     }
 
@@ -191,17 +236,22 @@ impl LifeSink for Joining {
         if self.all.len() >= PAIRS_MAX && !self.all.contains_key(&key) {
             return;
         }
+        let length = self.lengths.get(&op).copied().unwrap_or(0);
+        let pair = self.all.entry(key).or_default();
+        pair.length = length;
+        if bio.rwbs.has(Rwbs::META) {
+            pair.seen.nr_metadata = pair.seen.nr_metadata.saturating_add(1);
+            return;
+        }
         let bytes = u64::from(bio.bytes);
-        let io = Io {
+        pair.add(Io {
             begin: bio.sector,
             end: bio.sector.saturating_add(bytes / SECTOR_BYTES),
             bytes,
             queue: bio.queue,
             issue: bio.issue,
             complete,
-        };
-        let length = self.lengths.get(&op).copied().unwrap_or(0);
-        self.all.entry(key).or_default().add(io, length);
+        });
     }
 }
 
@@ -220,27 +270,54 @@ mod tests {
         }
     }
 
+    /// For I/Os of so many sectors.
+    fn pair(sectors: u64) -> Pair {
+        Pair {
+            length: sectors * 512,
+            ..Pair::default()
+        }
+    }
+
     #[test]
     fn bios_of_one_call_are_one() {
-        let mut pair = Pair::default();
+        let mut pair = pair(24);
         // Three bios of a call of 24 sectors, which end in another order.
-        pair.add(io(8, 8, 10, 50), 24 * 512);
-        pair.add(io(16, 8, 11, 60), 24 * 512);
-        assert_eq!(pair.sums.whole.count(), 0);
-        pair.add(io(0, 8, 9, 90), 24 * 512);
-        assert_eq!(pair.sums.whole.count(), 1);
-        assert_eq!(pair.sums.whole.max(), 81);
-        assert_eq!(pair.sums.queue.max(), 1);
-        assert_eq!(pair.sums.device.max(), 80);
+        pair.add(io(8, 8, 10, 50));
+        pair.add(io(16, 8, 11, 60));
+        assert_eq!(pair.seen.exact.whole.count(), 0);
+        pair.add(io(0, 8, 9, 90));
+        assert_eq!(pair.seen.exact.whole.count(), 1);
+        assert_eq!(pair.seen.exact.whole.max(), 81);
+        assert_eq!(pair.seen.exact.queue.max(), 1);
+        assert_eq!(pair.seen.exact.device.max(), 80);
     }
 
     #[test]
     fn sequential_calls_stay_apart() {
-        let mut pair = Pair::default();
+        let mut pair = pair(8);
         // The second is queued when the first has ended.
-        pair.add(io(0, 4, 0, 10), 8 * 512);
-        pair.add(io(4, 4, 20, 30), 8 * 512);
+        pair.add(io(0, 4, 0, 10));
+        pair.add(io(4, 4, 20, 30));
         pair.close();
-        assert_eq!(pair.sums.whole.count(), 2);
+        assert_eq!(pair.seen.shorter.whole.count(), 2);
+    }
+
+    #[test]
+    fn each_is_kept_by_its_length() {
+        let mut pair = pair(8);
+        pair.add(io(0, 8, 0, 10));
+        pair.add(io(100, 16, 0, 20));
+        pair.add(io(200, 4, 0, 30));
+        pair.close();
+        let longest = |sums: &IoSums| (sums.whole.count(), sums.whole.max());
+        assert_eq!(longest(&pair.seen.exact), (1, 10));
+        assert_eq!(longest(&pair.seen.longer), (1, 20));
+        assert_eq!(longest(&pair.seen.shorter), (1, 30));
+        // Below another device short ones are parts of calls, which are counted above.
+        let mut lower = Seen::default();
+        lower.merge_lower(&pair.seen);
+        assert_eq!(lower.exact.whole.count(), 0);
+        assert_eq!(lower.exact.device.count(), 2);
+        assert_eq!(lower.longer.device.count(), 1);
     }
 }
