@@ -2,13 +2,18 @@
 //! Excerpts as people mail them, made up after such that were explained in public: what is said
 //! of them.
 
-use blklab_analysis::findings::{Context, Reading, Report, Search};
+use blklab_analysis::findings::{Context, Finding, Reading, Report, Search};
 use blklab_formats::TraceFile;
 use blklab_trace::TraceSource as _;
 use std::io::Write as _;
 
 /// The kinds whose traces are here.
-pub(crate) const KINDS: [&str; 3] = ["behind-discards", "mapping-slow", "power-state"];
+pub(crate) const KINDS: [&str; 4] = [
+    "behind-discards",
+    "mapping-slow",
+    "power-state",
+    "slow-member",
+];
 
 fn why(text: &str) -> Report {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -186,6 +191,55 @@ fn a_mapping_keeps_what_it_is_given() {
     assert!(f.cause.as_deref().is_some_and(|c| c.contains("dm-crypt")));
     assert_eq!(f.first.as_ref().expect("one").evidence.len(), 3);
     assert!(encrypted(20).findings.is_empty());
+}
+
+/// Writes to a RAID 1 of two disks, of which the second takes so long.
+fn mirrored(second_us: u64) -> String {
+    let mut lines = Vec::new();
+    for i in 0..40_u64 {
+        let (begin, sector) = (i * 50_000, 4096 + i * 640);
+        let mut line = |dev: &str, us: u64, action: &str, whose: &str| {
+            let pid = if action == "C" { 0 } else { 4211 };
+            let text = format!("{pid} {action} WS {sector} + 8 {whose}");
+            lines.push((us, text, dev.to_owned()));
+        };
+        line("9,0", begin, "Q", "[postgres]");
+        for (dev, took) in [("8,0", 300), ("8,16", second_us)] {
+            line(dev, begin, "A", &format!("<- (9,0) {sector}"));
+            for action in ["Q", "G", "I", "D"] {
+                line(dev, begin, action, "[postgres]");
+            }
+            line(dev, begin + took, "C", "[0]");
+        }
+        line("9,0", begin + second_us.max(300) + 20, "C", "[0]");
+    }
+    lines.sort_by_key(|(us, ..)| *us);
+    let line = |(i, (us, what, dev)): (usize, (u64, String, String))| {
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        format!("{dev} 1 {} {s}.{us:06}000 {what}\n", i + 1)
+    };
+    lines.into_iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn the_slow_member_of_an_array_is_named() {
+    let report = why(&mirrored(30_000));
+    let is_it = |f: &&Finding| f.kind == "slow-member";
+    let f = report.findings.iter().find(is_it).expect("it is found");
+    assert_eq!((f.victims[0].pid, f.count), (4211, 40));
+    assert!(
+        f.what.contains("on 9,0 end only when its member 8,16"),
+        "{}",
+        f.what
+    );
+    assert_eq!(f.worst_ns, Some(29_700_000));
+    assert_eq!(f.first.as_ref().expect("one").evidence.len(), 3);
+    assert!(
+        why(&mirrored(400))
+            .findings
+            .iter()
+            .all(|f| f.kind != "slow-member")
+    );
 }
 
 /// A read of a database between reads of a thread that checks an array.

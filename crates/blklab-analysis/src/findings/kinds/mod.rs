@@ -42,6 +42,7 @@ pub mod reversed;
 pub mod seek_storm;
 pub mod shallow;
 pub mod slice;
+pub mod slow_member;
 pub mod split;
 pub mod submit_blocked;
 pub mod throttle;
@@ -104,6 +105,7 @@ pub static ALL: &[Kind] = &[
     deep_queue::KIND,
     passthrough::KIND,
     mapped::KIND,
+    slow_member::KIND,
     cpu_wait::KIND,
 ];
 
