@@ -1192,9 +1192,9 @@ Examples:
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
   blklab why results                          a run directory
   blklab why results --what-if sched=none
-  blklab why trace.dat --fio out.json          what fio was told, divided
-  blklab why trace.dat --slow postgres         its slowest I/Os
-  blklab why trace.dat --at 12.5s              what was under way then
+  blklab why testdata/blkparse/sync-write-2.6.24.txt --fio testdata/fio-json/timed.json
+  blklab why testdata/blkparse/sync-write-stall-2.6.26.txt --slow pdflush
+  blklab why testdata/blkparse/sync-write-stall-2.6.26.txt --at 0.5s
   blklab why examples/random-read.fio --device sata-7200-2008 --what-if";
 
 #[derive(Debug, Args)]

@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 /// Options whose files are only read.
-const READ: [&str; 8] = [
+const READ: [&str; 9] = [
     "blklab",
     "context",
     "stack",
     "results",
     "disk",
     "filename",
+    "fio",
     "kernel-source",
     "modules",
 ];

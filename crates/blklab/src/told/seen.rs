@@ -72,8 +72,8 @@ impl Seen {
 #[derive(Debug)]
 pub struct ApplicationIo {
     lives: Lifecycles<Joining>,
-    /// On which device another lies.
-    below: BTreeMap<Dev, Dev>,
+    /// Devices, and others on which they lie: a mirror lies on several.
+    below: BTreeSet<(Dev, Dev)>,
     parts: BTreeSet<Part>,
 }
 
@@ -86,7 +86,7 @@ impl ApplicationIo {
                 lengths,
                 all: BTreeMap::new(),
             }),
-            below: BTreeMap::new(),
+            below: BTreeSet::new(),
             parts: BTreeSet::new(),
         }
     }
@@ -102,15 +102,13 @@ impl ApplicationIo {
         let (joining, _) = self.lives.finish();
         let mut all = joining.all;
         all.values_mut().for_each(Pair::close);
-        let used: Vec<Dev> = all.keys().map(|(dev, _, _)| *dev).collect();
-        let is_lower = |dev: Dev| {
-            let uppers = self.below.iter().filter(|(_, lower)| **lower == dev);
-            uppers.into_iter().any(|(upper, _)| used.contains(upper))
-        };
+        let used: BTreeSet<Dev> = all.keys().map(|(dev, _, _)| *dev).collect();
+        let below = self.below.iter().filter(|(upper, _)| used.contains(upper));
+        let lowers: BTreeSet<Dev> = below.map(|(_, lower)| *lower).collect();
         let mut seen: BTreeMap<(Pid, Op), Seen> = BTreeMap::new();
         for ((dev, pid, op), pair) in &all {
             let own = seen.entry((*pid, *op)).or_default();
-            if is_lower(*dev) {
+            if lowers.contains(dev) {
                 own.merge_lower(&pair.seen);
             } else {
                 own.merge(&pair.seen);
@@ -123,7 +121,7 @@ impl ApplicationIo {
 impl TraceSink for ApplicationIo {
     fn event(&mut self, event: &Event) {
         if event.action == Action::Remap && self.below.len() < PAIRS_MAX {
-            self.below.insert(event.from_dev, event.dev);
+            self.below.insert((event.from_dev, event.dev));
         }
         self.lives.event(event);
     }
@@ -290,6 +288,37 @@ mod tests {
         assert_eq!(pair.seen.exact.whole.max(), 81);
         assert_eq!(pair.seen.exact.queue.max(), 1);
         assert_eq!(pair.seen.exact.device.max(), 80);
+    }
+
+    #[test]
+    fn what_lies_below_another_device_is_counted_there() {
+        let dev = |major, minor| Dev { major, minor };
+        let (mirror, halves) = (dev(9, 0), [dev(8, 0), dev(8, 16)]);
+        let mut all = ApplicationIo::new(BTreeMap::from([(Op::Write, 4096)]));
+        let mut send = |us: u64, action: Action, dev: Dev, from_dev: Dev| {
+            all.event(&Event {
+                bytes: 4096,
+                sector: 8,
+                rwbs: Rwbs::WRITE,
+                action,
+                from_dev,
+                ..Event::message(Time(us * 1000), 0, 7, dev)
+            });
+        };
+        send(1, Action::Queue, mirror, mirror);
+        for half in halves {
+            send(2, Action::Remap, half, mirror);
+            send(3, Action::Queue, half, half);
+            send(5, Action::Issue, half, half);
+        }
+        for half in halves {
+            send(9, Action::Complete, half, half);
+        }
+        send(10, Action::Complete, mirror, mirror);
+        let seen = all.finish();
+        let own = &seen[&(7, Op::Write)].exact;
+        assert_eq!((own.whole.count(), own.whole.max()), (1, 9_000));
+        assert_eq!((own.device.count(), own.device.max()), (2, 4_000));
     }
 
     #[test]
