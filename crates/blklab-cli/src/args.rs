@@ -1192,7 +1192,7 @@ Examples:
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
   blklab why results                          a run directory
   blklab why results --what-if sched=none
-  blklab why testdata/blkparse/sync-write-2.6.24.txt --fio testdata/fio-json/timed.json
+  blklab why testdata/blkparse/missed-merge.txt --fio testdata/rows/lat.log
   blklab why testdata/blkparse/sync-write-stall-2.6.26.txt --slow pdflush
   blklab why testdata/blkparse/sync-write-stall-2.6.26.txt --at 0.5s
   blklab why examples/random-read.fio --device sata-7200-2008 --what-if";
