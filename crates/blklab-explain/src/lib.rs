@@ -22,6 +22,7 @@
 mod account;
 mod again;
 mod agree;
+mod commands;
 mod decisions;
 mod reason;
 mod report;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a trace can be re-enacted, and what it says about its machine.
 
+use crate::commands::{Commands, Ended};
 use blklab_analysis::findings::counted;
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
 use blklab_types::{Dev, Error, Op, Time};
@@ -75,9 +76,7 @@ pub struct DiskSurvey {
     /// Requests that were granted and have not been dispatched, by their first sector.
     granted: BTreeMap<u64, u32>,
     nr_granted: usize,
-    /// The lengths of commands at the device, by first sector: several may be of the same.
-    at_device: BTreeMap<(u64, Op), Vec<u64>>,
-    nr_there: usize,
+    at_device: Commands,
     overfull: bool,
     odd: Option<String>,
 }
@@ -184,7 +183,7 @@ impl DiskSurvey {
         if e.bytes > 0 {
             *self.granted.entry(e.sector).or_default() += 1;
             self.nr_granted += 1;
-            let nr = self.nr_granted + self.nr_there;
+            let nr = self.nr_granted + self.at_device.len();
             self.requests_max = self.requests_max.max(u32::try_from(nr).unwrap_or(u32::MAX));
             self.overfull |= nr > OPEN_MAX;
         }
@@ -197,16 +196,14 @@ impl DiskSurvey {
         if e.bytes == 0 {
             return;
         }
-        let there = self.at_device.entry((e.sector, op)).or_default();
         // A second D is of the same command unless another request was granted there.
-        let is_new = there.is_empty() || self.granted.contains_key(&e.sector);
+        let is_new = !self.at_device.has(e.sector, op) || self.granted.contains_key(&e.sector);
         if is_new {
-            there.push(e.nr_sectors());
-            self.nr_there += 1;
+            self.at_device.add(e, op);
         }
-        let depth = u32::try_from(self.nr_there).unwrap_or(u32::MAX);
+        let depth = u32::try_from(self.at_device.len()).unwrap_or(u32::MAX);
         self.depth_max = self.depth_max.max(depth);
-        self.overfull |= self.nr_there > OPEN_MAX;
+        self.overfull |= self.at_device.len() > OPEN_MAX;
         if is_new && !self.take_queued(e.sector, e.end_sector()) {
             self.left_over(e, false);
         }
@@ -274,29 +271,10 @@ impl DiskSurvey {
         if e.bytes == 0 {
             return;
         }
-        let end = e.end_sector();
-        let before = (e.sector, op);
-        let mut places = self.at_device.range(..=before).rev();
-        let place = places.find(|((_, o), _)| *o == op);
-        let place = place.map(|(key, lengths)| (*key, lengths.clone()));
-        match place {
-            Some((key, mut lengths)) if lengths.iter().any(|n| key.0 + n == end) => {
-                let ended = lengths.iter().position(|n| key.0 + n == end);
-                lengths.remove(ended.expect("one is as long"));
-                self.nr_there -= 1;
-                if lengths.is_empty() {
-                    self.at_device.remove(&key);
-                } else {
-                    self.at_device.insert(key, lengths);
-                }
-            }
-            // In part: the rest ends later.
-            Some((key, lengths)) if lengths.iter().any(|n| key.0 + n > e.sector) => {}
-            _ => {
-                let mut command = *e;
-                command.action = Action::Issue;
-                self.left_over(&command, true);
-            }
+        if self.at_device.complete(e, op) == Ended::Unknown {
+            let mut command = *e;
+            command.action = Action::Issue;
+            self.left_over(&command, true);
         }
     }
 }

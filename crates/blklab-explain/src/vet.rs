@@ -2,8 +2,9 @@
 //! Events of one device as the model can be fed with them: nothing that a queue
 //! cannot have been through comes past here.
 
+use crate::commands::{Commands, Ended};
 use blklab_trace::{Action, Event, Rwbs};
-use blklab_types::{Dev, Op, SECTOR_BYTES};
+use blklab_types::{Dev, Op};
 use std::collections::BTreeMap;
 
 /// Largest bio in sectors, 1 GiB: more is no bio.
@@ -16,9 +17,9 @@ const GRANTED_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Vet {
     dev: Dev,
-    /// Recorded commands at the device: lengths, by first sector and direction.
-    at_device: BTreeMap<(u64, Op), Vec<u32>>,
-    /// Requests that were granted and are not there yet, likewise.
+    /// Recorded commands.
+    at_device: Commands,
+    /// Requests that were granted and are not there yet, by first sector and direction.
     granted: BTreeMap<(u64, Op), u32>,
     /// Empty ones.
     empty: u32,
@@ -39,7 +40,7 @@ impl Vet {
     pub(crate) fn new(dev: Dev) -> Vet {
         Vet {
             dev,
-            at_device: BTreeMap::new(),
+            at_device: Commands::default(),
             granted: BTreeMap::new(),
             empty: 0,
         }
@@ -48,10 +49,7 @@ impl Vet {
     /// The device has this command when the trace begins.
     pub(crate) fn is_at_device(&mut self, e: &Event) {
         if let Some(op) = e.rwbs.op() {
-            self.at_device
-                .entry((e.sector, op))
-                .or_default()
-                .push(e.bytes);
+            self.at_device.add(e, op);
         }
     }
 
@@ -75,7 +73,7 @@ impl Vet {
             (Action::Issue, Some(op)) => self.issue(e, op),
             (Action::Complete, Some(op)) => self.complete(e, op),
             (Action::Requeue, Some(op)) => {
-                self.take((e.sector, op), |_| true);
+                self.at_device.requeue(e, op);
                 Vetted::Dropped
             }
             (Action::GetRequest, Some(op)) => {
@@ -104,23 +102,12 @@ impl Vet {
             }
             _ => self.granted.remove(&key).is_some(),
         };
-        let there = self.at_device.entry(key).or_default();
         // A second D of one command, unless another request was granted there.
-        if !there.is_empty() && !is_granted {
+        if self.at_device.has(e.sector, op) && !is_granted {
             return Vetted::Dropped;
         }
-        there.push(e.bytes);
+        self.at_device.add(e, op);
         Vetted::Issued(*e)
-    }
-
-    /// Takes a command of such a length away.
-    fn take(&mut self, key: (u64, Op), is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let there = self.at_device.get_mut(&key)?;
-        let bytes = there.remove(there.iter().position(|bytes| is_it(*bytes))?);
-        if there.is_empty() {
-            self.at_device.remove(&key);
-        }
-        Some(bytes)
     }
 
     /// A completion of what the device has, as long as the command was.
@@ -134,20 +121,13 @@ impl Vet {
                 Vetted::Dropped
             };
         }
-        let mut places = self.at_device.range(..=(e.sector, op)).rev();
-        let place = places.find(|((_, o), _)| *o == op);
-        let Some((sector, _)) = place.map(|(key, _)| *key) else {
-            return Vetted::Dropped;
-        };
-        let end = e.end_sector();
-        let ends = |bytes: u32| sector + u64::from(bytes) / SECTOR_BYTES == end;
-        match self.take((sector, op), ends) {
-            Some(bytes) => Vetted::Passed(Event {
+        match self.at_device.complete(e, op) {
+            Ended::Whole(sector, bytes) => Vetted::Passed(Event {
                 sector,
                 bytes,
                 ..*e
             }),
-            None => Vetted::Dropped,
+            Ended::Part | Ended::Unknown => Vetted::Dropped,
         }
     }
 }
