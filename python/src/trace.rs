@@ -163,10 +163,6 @@ impl Trace {
         let stop = Arc::new(AtomicBool::new(false));
         wait_for(py, &stop, || read(self))?.map_err(raise)
     }
-
-    fn findings_of(&self, py: Python<'_>) -> PyResult<Report> {
-        self.read(py, |trace| report_of(trace, &mut trace.open()?, NullSink))
-    }
 }
 
 /// What made somebody wait in it; `also` sees all events.
@@ -257,7 +253,8 @@ impl Trace {
     /// What made somebody wait, as `blklab why --format json` says it, and the findings, a row
     /// each.
     fn why<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Table)> {
-        answer(py, &self.findings_of(py)?)
+        let report = self.read(py, |trace| report_of(trace, &mut trace.open()?, NullSink))?;
+        answer(py, &report)
     }
 
     /// Its statistics, what made somebody wait, and what its reader found, of one reading.

@@ -77,12 +77,12 @@ pub(crate) fn trace(a: &WhyArgs, known: &Known) -> Result<Examined> {
 
 /// Runs an experiment.
 pub(crate) fn run(a: &WhyArgs, known: &Known, interrupt: &Interrupt) -> Result<Examined> {
-    let e = known.run().expect("it is an experiment");
-    let plan = known.planner().plan(e)?;
-    prepare([&plan], &interrupt.stop)?;
     if !a.fio.is_empty() {
         bail!("--fio: an experiment that runs has its own figures; --fio is for a trace");
     }
+    let e = known.run().expect("it is an experiment");
+    let plan = known.planner().plan(e)?;
+    prepare([&plan], &interrupt.stop)?;
     let questions = Questions::new(a, false)?;
     let also = (Survey::default(), recording(a));
     let search = questions.added_to(Search::all(known.context().clone()));

@@ -7,6 +7,7 @@ use crate::args::NewSchedulerArgs;
 use crate::guard::{self, Guard};
 use crate::output::hanging;
 use anyhow::{Result, bail};
+use blklab::kernel::KernelVersion;
 use blklab::scheduler::sources::{ALONE, Source, source};
 use blklab::types::{no_such, shown};
 use std::io::Write as _;
@@ -131,7 +132,8 @@ fn files(like: &str, name: &str, source: &Source, tree: &Path) -> Vec<(String, S
     let krate = name.replace('-', "_");
     let crates = format!("{:?}", tree.join("crates").display().to_string());
     let kernel = newest_kernel(like);
-    let is_single = kernel != NEWEST;
+    let is_single = kernel.has_single_queue();
+    let kernel = kernel.to_string();
     let filled = |text: &str| {
         text.replace("{{LIKE}}", like)
             .replace("{{NAME}}", name)
@@ -140,7 +142,7 @@ fn files(like: &str, name: &str, source: &Source, tree: &Path) -> Vec<(String, S
             .replace("{{PLACE}}", &place(source))
             .replace("{{VERSION}}", env!("CARGO_PKG_VERSION"))
             .replace("{{CRATES}}", crates.trim_end_matches('"'))
-            .replace("{{KERNEL}}", kernel)
+            .replace("{{KERNEL}}", &kernel)
             .replace("{{IMPORTS}}", &imports(source))
             .replace("{{MODULES}}", &modules(source))
     };
@@ -180,15 +182,13 @@ fn files(like: &str, name: &str, source: &Source, tree: &Path) -> Vec<(String, S
     files
 }
 
-/// The newest kernel, which experiments have where nobody names one.
-const NEWEST: &str = "7.3";
-
-/// A kernel that has a scheduler: the newest, of those that ended one of their last.
-fn newest_kernel(scheduler: &str) -> &'static str {
+/// A kernel that has a scheduler: the newest, which experiments have where nobody names one; of
+/// those that ended one of their last.
+fn newest_kernel(scheduler: &str) -> KernelVersion {
     match scheduler {
-        "anticipatory" => "2.6.32",
-        "noop" | "deadline" | "cfq" => "4.19",
-        _ => NEWEST,
+        "anticipatory" => KernelVersion::v2_6(32),
+        "noop" | "deadline" | "cfq" => KernelVersion::new(4, 19),
+        _ => KernelVersion::NEWEST,
     }
 }
 
@@ -258,7 +258,7 @@ mod tests {
     fn each_copy_runs_on_a_kernel_that_has_its_original() {
         let all = blklab::scheduler::Schedulers::default();
         for like in ALONE {
-            let kernel = newest_kernel(like).parse().expect("a kernel");
+            let kernel = newest_kernel(like);
             let original = all.iter().find(|s| s.name == like).expect("a scheduler");
             assert!(
                 original.since <= kernel && kernel < original.until,

@@ -358,13 +358,15 @@ static CHROME_JSON: Foreign = Foreign {
 /// file, so that a reader of text would find but one.
 pub(crate) fn chrome_json(head: &[u8]) -> Option<&'static Foreign> {
     let text = head.trim_ascii_start();
+    if !matches!(text, [b'{' | b'[', ..]) {
+        return None;
+    }
     let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
-    let begins = matches!(text, [b'{' | b'[', ..]);
-    if begins && has("\"systemTraceEvents\"") {
+    if has("\"systemTraceEvents\"") {
         return Some(&SYSTRACE_JSON);
     }
     let is_chrome = has("\"traceEvents\"") || (has("\"ph\"") && has("\"ts\""));
-    (begins && is_chrome).then_some(&CHROME_JSON)
+    is_chrome.then_some(&CHROME_JSON)
 }
 
 /// Columns of `/proc/diskstats`: of partitions until 2.6.24, of all until 4.17, until 5.4, since.

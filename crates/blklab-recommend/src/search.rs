@@ -75,10 +75,7 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         .map(|text| text.jobs.jobs.as_slice())
         .unwrap_or_default();
     let bench = Bench::new(e, how);
-    let as_it_is = Wanted {
-        changes: Vec::new(),
-        repetition: 0,
-    };
+    let as_it_is = Wanted::new(Vec::new(), 0);
     let base = bench.run_all(&[as_it_is])?.remove(0)?;
     let goal = Goal::settled(ask.goal.as_ref(), &base).map_err(|err| err.about("goal"))?;
     let keeps = settled_keeps(&ask.keeps, &goal, &base).map_err(|err| err.about("keep"))?;
@@ -177,13 +174,7 @@ impl Search<'_> {
             );
             self.not_tried.push(why);
         }
-        let wanted: Vec<Wanted> = all
-            .iter()
-            .map(|c| Wanted {
-                changes: c.changes(),
-                repetition: 0,
-            })
-            .collect();
+        let wanted: Vec<Wanted> = all.iter().map(|c| Wanted::new(c.changes(), 0)).collect();
         for (candidate, ran) in all.into_iter().zip(self.bench.run_all(&wanted)?) {
             match ran {
                 Ok(rows) => self.trials.push(self.judge.judge(candidate, vec![rows])),
@@ -385,10 +376,7 @@ fn confirm(
     there.set("target", target, bench.how.planner.catalogue())?;
     let bench = Bench::new(&there, bench.how);
     let sides = [Vec::new(), changes.to_vec()];
-    let wanted = sides.map(|changes| Wanted {
-        changes,
-        repetition: 0,
-    });
+    let wanted = sides.map(|changes| Wanted::new(changes, 0));
     let values = bench.run_all(&wanted)?.into_iter().map(|ran| {
         let rows = ran.map_err(|err| err.what)?;
         goal.value(&rows)

@@ -46,7 +46,7 @@ pub(crate) fn stack_of(disk: &Disk) -> Vec<(String, String)> {
             let own = read(&one.sys.join("dm"), &["name", "uuid"], &prefix);
             let mapped = own.iter().find(|(key, _)| key.ends_with(".name"));
             let table = mapped.and_then(|(_, mapped)| table(mapped));
-            lines.extend(own.clone());
+            lines.extend(own);
             lines.extend(table.map(|table| (format!("{prefix}table"), table)));
         }
     }

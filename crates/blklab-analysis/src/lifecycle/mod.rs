@@ -113,6 +113,12 @@ impl BioLife {
     pub fn is_sync(&self) -> bool {
         self.op() == Some(Op::Read) || self.rwbs.has(Rwbs::SYNC)
     }
+
+    /// Whether somebody waits for its data: likewise, without read-ahead and what has none.
+    pub fn is_waited_for(&self) -> bool {
+        let reads = self.op() == Some(Op::Read) && !self.rwbs.has(Rwbs::AHEAD);
+        self.bytes > 0 && (reads || self.rwbs.has(Rwbs::SYNC))
+    }
 }
 
 /// The life of one request.

@@ -3,7 +3,7 @@
 //! told (`--fio`).
 
 use crate::again::Again;
-use crate::args::WhyArgs;
+use crate::args::{SECOND_NS, WhyArgs};
 use crate::lives::{issue_of, show, show_again};
 use crate::output::{hanging, part};
 use anyhow::{Result, bail};
@@ -173,7 +173,7 @@ fn slow(file: &Path, report: &Report, who: &Who, lives: Vec<Life>) -> Result<Slo
 }
 
 fn seconds(ns: u64) -> String {
-    format!("{}.{:06} s", ns / 1_000_000_000, ns / 1000 % 1_000_000)
+    format!("{}.{:06} s", ns / SECOND_NS, ns / 1000 % 1_000_000)
 }
 
 impl Answers {

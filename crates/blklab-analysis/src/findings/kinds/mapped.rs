@@ -18,8 +18,8 @@ use crate::findings::{
     Confidence, Context, Detector, Finding, Instance, Kind, Remedy, Rule, Whole, time_text,
 };
 use crate::lifecycle::BioLife;
-use blklab_trace::{Action, Rwbs};
-use blklab_types::{Dev, Op, Pid, SECTOR_BYTES, Time};
+use blklab_trace::Action;
+use blklab_types::{Dev, Pid, SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -85,12 +85,6 @@ struct Sum {
     below_ns: u64,
 }
 
-/// Whether somebody waits for a bio with data.
-fn is_waited_for(bio: &BioLife) -> bool {
-    let reads = bio.op() == Some(Op::Read) && !bio.rwbs.has(Rwbs::AHEAD);
-    bio.bytes > 0 && (reads || bio.rwbs.has(Rwbs::SYNC))
-}
-
 /// The devices that have requests, while others have none.
 struct Below<'a> {
     disks: Vec<&'a Disk>,
@@ -149,7 +143,7 @@ impl Detector for Mapped {
                 sum.below.push(Rc::clone(&self.below));
             }
             sum.below_ns = sum.below_ns.max(below.mean_ns);
-            for bio in disk.bios.iter().filter(|b| is_waited_for(b)) {
+            for bio in disk.bios.iter().filter(|b| b.is_waited_for()) {
                 sum.bio(section, bio, &below);
             }
         }

@@ -16,7 +16,7 @@ use crate::findings::{
 };
 use crate::lifecycle::BioLife;
 use crate::spread::percentile;
-use blklab_trace::{Action, Rwbs};
+use blklab_trace::Action;
 use blklab_types::{Dev, Op, SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,11 +150,6 @@ fn slowest(members: &[&Disk], op: Op) -> Option<Slowest> {
     is_slow.then_some((dev, most, next))
 }
 
-fn is_waited_for(bio: &BioLife) -> bool {
-    let reads = bio.op() == Some(Op::Read) && !bio.rwbs.has(Rwbs::AHEAD);
-    bio.bytes > 0 && (reads || bio.rwbs.has(Rwbs::SYNC))
-}
-
 /// When the requests of a member ended, in order of time, with when they began.
 fn ends(disk: &Disk) -> Vec<(Time, Time)> {
     let lives = disk.requests.iter();
@@ -175,7 +170,7 @@ impl Sum {
     ) {
         let ends: BTreeMap<Dev, Vec<(Time, Time)>> =
             members.iter().map(|d| (d.dev, ends(d))).collect();
-        for bio in upper.bios.iter().filter(|b| is_waited_for(b)) {
+        for bio in upper.bios.iter().filter(|b| b.is_waited_for()) {
             let (Some(complete), Some(op)) = (bio.complete, bio.op()) else {
                 continue;
             };
