@@ -96,7 +96,7 @@ impl Who {
     }
 
     /// Whether a process of this number and name is meant.
-    pub fn is(&self, pid: Pid, comm: Option<&str>) -> bool {
+    pub fn means(&self, pid: Pid, comm: Option<&str>) -> bool {
         match self {
             Who::Pid(number) => pid == *number,
             Who::Comm(name) => comm == Some(name),
@@ -144,7 +144,7 @@ mod tests {
         for wrong in ["", " ", "pid x", "pid -1"] {
             assert!(Who::parse(wrong).is_err(), "{wrong:?}");
         }
-        assert!(Who::Comm("dd".to_owned()).is(9, Some("dd")));
-        assert!(!Who::Comm("dd".to_owned()).is(9, None));
+        assert!(Who::Comm("dd".to_owned()).means(9, Some("dd")));
+        assert!(!Who::Comm("dd".to_owned()).means(9, None));
     }
 }

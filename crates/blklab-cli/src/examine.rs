@@ -4,11 +4,11 @@
 
 use crate::again::Known;
 use crate::args::WhyArgs;
+use crate::asked::{Answers, Questions};
 use crate::execute::prepare;
 use crate::interrupt::Interrupt;
 use crate::progress::Watcher;
 use crate::stack::{Chosen, Stack};
-use crate::why::number::{Answers, Questions};
 use anyhow::{Result, bail};
 use blklab::experiment::Experiment;
 use blklab::explain::Survey;

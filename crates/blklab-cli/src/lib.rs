@@ -6,6 +6,7 @@
 
 mod again;
 mod args;
+mod asked;
 mod compare;
 mod conform;
 mod examine;

@@ -2,11 +2,11 @@
 //! `blklab why`.
 
 mod matrix;
-pub(crate) mod number;
 
 use crate::Outcome;
 use crate::again::{Again, Known};
 use crate::args::{PlainFormat, WhyArgs};
+use crate::asked::Answers;
 use crate::examine::{self, Examined};
 use crate::interrupt::Interrupt;
 use crate::output::{hanging, paragraph, part};
@@ -20,7 +20,7 @@ use blklab::findings::{
 use blklab::run_directory::{is_run, is_trace};
 use blklab::scheduler::Schedulers;
 use blklab::verdict::{Application, Measured};
-use number::Answers;
+
 use serde::Serialize;
 use std::io::Write;
 

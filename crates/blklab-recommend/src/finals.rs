@@ -2,8 +2,7 @@
 //! The last rounds: who is run with other seeds. One seed does not tell a combination from its
 //! parts, so the most promising are run with a second one, and the best of these with all.
 
-use crate::judge::Trial;
-use crate::search::{HELPS, sort};
+use crate::judge::{HELPS, Trial, sort};
 use blklab::job_rows::JobRow;
 
 /// Candidates that are run with a second seed.

@@ -3,10 +3,13 @@
 
 use crate::answer::Price;
 use crate::goal::{Keep, own_calls};
-use crate::step::Candidate;
+use crate::step::{Candidate, Knob};
 use blklab::figure::{Calls, Figure};
 use blklab::job_rows::JobRow;
 use blklab::statistics::{Change as Difference, Figure as Values};
+
+/// What helps less is not combined with anything.
+pub(crate) const HELPS: f64 = 1.03;
 
 /// What one run with a candidate came to.
 pub(crate) struct Trial {
@@ -26,6 +29,21 @@ pub(crate) struct Judge {
     /// The runs without a change, by repetition.
     pub(crate) base: Vec<Vec<JobRow>>,
     pub(crate) others: Vec<String>,
+}
+
+/// The best first; of two that are alike the one with fewer steps, and of these the one that
+/// no application has to know of.
+pub(crate) fn sort(trials: &mut [Trial]) {
+    let asks = |t: &Trial| {
+        let mut steps = t.candidate.steps.iter();
+        steps.any(|s| matches!(s.knob, Knob::Job(_)))
+    };
+    // Gains within two per cent count as the same.
+    let gain = |t: &Trial| (t.gain.max(1e-9).ln() / 1.02f64.ln()).round() as i64;
+    trials.sort_by_key(|t| {
+        let is_out = !t.keeps();
+        (is_out, -gain(t), t.candidate.steps.len(), asks(t))
+    });
 }
 
 /// The mean of a figure over runs; none if one has none.

@@ -8,7 +8,7 @@ use crate::finals::{self, FINALISTS, Places};
 use crate::goal::{Goal, Keep, others, settled_keeps};
 use crate::grid;
 use crate::jobs::JobFacts;
-use crate::judge::{Judge, Trial, mean};
+use crate::judge::{HELPS, Judge, Trial, mean, sort};
 use crate::step::{Candidate, Knob, Step};
 use crate::{Ask, How};
 use blklab::figure::Figure;
@@ -18,9 +18,6 @@ use blklab::whatif::Change;
 use blklab_experiment::Experiment;
 use blklab_types::Error;
 use std::ops::Range;
-
-/// What helps less is not combined with anything.
-pub(crate) const HELPS: f64 = 1.03;
 
 /// Steps that are combined with each other.
 const COMBINED: usize = 5;
@@ -33,21 +30,6 @@ const WORSE: f64 = 0.9;
 
 /// A candidate with fewer steps is preferred to one that is better by less.
 const AS_GOOD: f64 = 1.05;
-
-/// The best first; of two that are alike the one with fewer steps, and of these the one that
-/// no application has to know of.
-pub(crate) fn sort(trials: &mut [Trial]) {
-    let asks = |t: &Trial| {
-        let mut steps = t.candidate.steps.iter();
-        steps.any(|s| matches!(s.knob, Knob::Job(_)))
-    };
-    // Gains within two per cent count as the same.
-    let gain = |t: &Trial| (t.gain.max(1e-9).ln() / 1.02f64.ln()).round() as i64;
-    trials.sort_by_key(|t| {
-        let is_out = !t.keeps();
-        (is_out, -gain(t), t.candidate.steps.len(), asks(t))
-    });
-}
 
 /// The step that helps most, and one that helps more and breaks a bound: what is set beside it
 /// may keep it. Of steps that help alike it is the one that stands first, as elsewhere.

@@ -5,6 +5,7 @@
 
 use crate::mounts::mounts_of;
 use crate::stacked::stack_of;
+use crate::sysfs::files;
 use crate::{Disk, Roots};
 use std::fmt::Write as _;
 use std::fs;
@@ -127,23 +128,6 @@ pub fn context_of(roots: &Roots, disk: &Disk) -> String {
         let _ = writeln!(text, "{key}={value}");
     }
     text
-}
-
-/// The files of a folder that can be read, by name.
-pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut files: Vec<(String, String)> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let is_file = entry.file_type().ok()?.is_file();
-            let value = is_file.then(|| fs::read_to_string(entry.path()).ok())??;
-            Some((entry.file_name().into_string().ok()?, value))
-        })
-        .collect();
-    files.sort_unstable();
-    files
 }
 
 /// How many numbers a list like `0-3,5` has.

@@ -26,6 +26,7 @@ mod mounts;
 mod recorder;
 mod roots;
 mod stacked;
+mod sysfs;
 mod writers;
 
 pub use context::context_of;

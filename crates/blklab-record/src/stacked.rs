@@ -2,6 +2,7 @@
 //! What arrays and mapped devices are made of, and how the disks below them are set.
 
 use crate::Disk;
+use crate::sysfs::files;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -53,7 +54,7 @@ pub(crate) fn stack_of(disk: &Disk) -> Vec<(String, String)> {
     for below in disk.with_below().into_iter().skip(1) {
         let prefix = format!("below.{}.", below.name);
         lines.extend(read(&below.sys, &BELOW, &prefix));
-        for (name, value) in crate::context::files(&below.sys.join("queue/iosched")) {
+        for (name, value) in files(&below.sys.join("queue/iosched")) {
             lines.push((format!("{prefix}queue/iosched/{name}"), value));
         }
     }

@@ -170,7 +170,7 @@ impl Lives {
 impl Detector for Lives {
     fn process(&mut self, pid: Pid, comm: &str) {
         if let Some(who @ Who::Comm(_)) = &self.whose {
-            if who.is(pid, Some(&visible(comm))) {
+            if who.means(pid, Some(&visible(comm))) {
                 self.named.insert(pid);
             } else {
                 self.named.remove(&pid);

@@ -47,8 +47,8 @@ const REPLACE_MEMBER: Remedy = Remedy::outside(
 const WRITE_MOSTLY: Remedy = Remedy::outside(
     "write-mostly",
     Outside::Storage,
-    "RAID 1: mark it write-mostly, with write-behind if a bitmap is there (mdadm \
-     --write-mostly --write-behind)",
+    "RAID 1: mark it write-mostly, with write-behind if a bitmap is there \
+     (mdadm --write-mostly --write-behind)",
 );
 
 /// Requests of each member that its median is of.
