@@ -14,14 +14,6 @@ trap 'rm -f "$BLKLAB_SKIPS"' EXIT
 scripts/python.sh prepare &
 scripts/test-setup.sh
 scripts/lint.sh
-# Fuzz targets are a workspace of their own, with the same versions of dependencies and
-# the same profile, so that what the lints have compiled serves. Linking them takes a C++
-# compiler; that they compile does not.
-target=${CARGO_TARGET_DIR:-target}
-cp Cargo.lock fuzz/Cargo.lock
-sed -n '/^\[profile\.dev/,$p' Cargo.toml >"$target/dev-profile.toml"
-cargo check --manifest-path fuzz/Cargo.toml --target-dir "$target" \
-    --config "$target/dev-profile.toml" --no-default-features --bins
 status=0
 cargo test --workspace --no-fail-fast || status=$?
 wait

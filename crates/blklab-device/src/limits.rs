@@ -29,6 +29,8 @@ pub struct DeviceLimits {
     pub driver: Driver,
     /// Hardware queues; a kernel uses at most one for each processor.
     pub hw_queues: u32,
+    /// They have one set of tags in common (`BLK_MQ_F_TAG_HCTX_SHARED`).
+    pub shared_tags: bool,
     /// Most scatter/gather segments of a request.
     pub max_segments: Option<u32>,
     /// Largest request in sectors.
@@ -64,6 +66,7 @@ impl DeviceLimits {
     pub const NONE: DeviceLimits = DeviceLimits {
         driver: Driver::Scsi,
         hw_queues: 1,
+        shared_tags: false,
         max_segments: None,
         max_sectors: None,
         registered_sectors: None,

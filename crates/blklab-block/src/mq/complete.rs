@@ -95,14 +95,13 @@ impl Queue {
         let rq = &mut self.core.rqs[id];
         let (cpu, h) = (rq.cpu, rq.hctx);
         let (tag, sched_tag) = (rq.tag.take(), rq.sched_tag.take());
-        let hctx = &mut self.hctxs[usize::from(h)];
         if let Some(tag) = tag {
-            hctx.driver_tags.put(cpu, tag, &mut self.wakes);
+            self.give_driver_tag(h, cpu, tag);
         }
-        if let (Some(tag), Some(tags)) = (sched_tag, hctx.sched_tags.as_mut()) {
+        if let (Some(tag), Some(tags)) = (sched_tag, self.tags.sched(h)) {
             tags.put(cpu, tag, &mut self.wakes);
         }
-        if std::mem::take(&mut hctx.restart) {
+        if std::mem::take(&mut self.hctx_mut(h).restart) {
             self.core.run_hctx(h);
         }
         self.core.rqs.free(id);

@@ -66,7 +66,11 @@ impl Core {
     /// Tags in one word of the bitmap of scheduler tags (`sb->shift` of
     /// lib/sbitmap.c): 64, halved while four words would not be filled.
     pub fn tags_per_word(&self) -> u32 {
-        tags_per_word(self.nr_requests)
+        if self.limits.shared_tags {
+            tags_per_word(SHARED_SCHED_TAGS)
+        } else {
+            tags_per_word(self.nr_requests)
+        }
     }
 
     /// What a scheduler that asks for the number of requests is told when that
@@ -205,6 +209,10 @@ impl Core {
         most.min((u64::from(chunk) - sector % u64::from(chunk)) as u32)
     }
 }
+
+/// Scheduler tags for which a set that hardware queues have in common has room
+/// (`MAX_SCHED_RQ`), however many are used: words are as large as for all of them.
+pub(super) const SHARED_SCHED_TAGS: u32 = 2048;
 
 /// See [`Core::tags_per_word`].
 pub(crate) fn tags_per_word(depth: u32) -> u32 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver: budgets, driver tags, and handing requests over.
 
-use crate::mq::{Hctx, Queue, Refusal};
+use crate::mq::{Hctx, Queue, Refusal, Tags};
 use crate::{Cx, Effect, List, RqId, RqState, events};
 use blklab_trace::Action;
 use blklab_trace::truth::{Kind, Why};
@@ -54,8 +54,7 @@ impl Queue {
     pub(crate) fn take_driver_tag(&mut self, id: RqId) -> bool {
         let rq = &mut self.core.rqs[id];
         if rq.tag.is_none() {
-            let tags = &mut self.hctxs[usize::from(rq.hctx)].driver_tags;
-            rq.tag = tags.get(rq.cpu, None);
+            rq.tag = self.tags.driver(rq.hctx).get(rq.cpu, None);
         }
         rq.tag.is_some()
     }
@@ -67,8 +66,23 @@ impl Queue {
         if rq.sched_tag.is_some()
             && let Some(tag) = rq.tag.take()
         {
-            let tags = &mut self.hctxs[usize::from(rq.hctx)].driver_tags;
-            tags.put(rq.cpu, tag, &mut self.wakes);
+            let (hctx, cpu) = (rq.hctx, rq.cpu);
+            self.give_driver_tag(hctx, cpu, tag);
+        }
+    }
+
+    /// A driver tag goes to who waits for it: tasks, and hardware queues where all have
+    /// their tags in common (`blk_mq_put_tag`, `blk_mq_dispatch_wake`).
+    pub(crate) fn give_driver_tag(&mut self, h: u16, cpu: u16, tag: u16) {
+        let woken = self.tags.put_driver(h, cpu, tag, &mut self.wakes);
+        if woken == 0 {
+            return;
+        }
+        for (n, hctx) in (0..).zip(&mut self.hctxs) {
+            if woken >> n & 1 != 0 {
+                hctx.waits_for_tag = false;
+                self.core.run_hctx(n);
+            }
         }
     }
 
@@ -251,14 +265,34 @@ impl Queue {
             return Answer::NoBudget;
         }
         if !self.take_driver_tag(rq) {
-            self.hctx_mut(h).restart = true;
-            if !self.take_driver_tag(rq) {
-                cx.waits(Why::DeviceFull, 0);
-                self.put_budget();
-                return Answer::NoTag;
-            }
+            self.wait_for_driver_tag(h);
+            cx.waits(Why::DeviceFull, 0);
+            self.put_budget();
+            return Answer::NoTag;
         }
         self.start(cx, rq)
+    }
+
+    /// There is no driver tag: the next request of the hardware queue that is freed runs it
+    /// again. Where all have their tags in common it need not have any, and waits like a task
+    /// (`blk_mq_mark_tag_wait`).
+    fn wait_for_driver_tag(&mut self, h: u16) {
+        if !self.core.limits.shared_tags {
+            self.hctx_mut(h).restart = true;
+        } else if !self.hctxs[usize::from(h)].waits_for_tag {
+            let queue = self.next_wait_queue(h);
+            self.tags.driver(h).wait_as_queue(queue, h);
+            self.hctx_mut(h).waits_for_tag = true;
+        }
+    }
+
+    /// The wait queue for tags that the next one joins who finds none; they take turns
+    /// (`bt_wait_ptr`).
+    pub(crate) fn next_wait_queue(&mut self, h: u16) -> u8 {
+        let hctx = self.hctx_mut(h);
+        let queue = hctx.next_wait;
+        hctx.next_wait = (queue + 1) % Tags::WAIT_QUEUES;
+        queue
     }
 
     /// Who runs the queue again for what is left: the next completion, kblockd,

@@ -31,6 +31,8 @@ pub struct Limits {
     pub scheduled_by_default: bool,
     /// Hardware queues.
     pub nr_hw_queues: u16,
+    /// They have one set of tags in common (`BLK_MQ_F_TAG_HCTX_SHARED`).
+    pub shared_tags: bool,
     /// CPUs: software queues.
     pub nr_cpus: u16,
     /// `queue/rq_affinity`, and what else decides on which processor a request ends.
@@ -82,6 +84,7 @@ impl Default for Limits {
             nr_requests: None,
             scheduled_by_default: true,
             nr_hw_queues: 1,
+            shared_tags: false,
             nr_cpus: 1,
             affinity: RqAffinity::default(),
             chunk_sectors: 0,

@@ -31,6 +31,7 @@ mod release;
 mod run;
 mod split;
 mod submit;
+mod tag_sets;
 mod tags;
 
 pub use self::affinity::RqAffinity;
@@ -51,6 +52,7 @@ use crate::mq::qos::Chain;
 
 use crate::mq::split::Chains;
 use crate::mq::submit::Step;
+use crate::mq::tag_sets::TagSets;
 use crate::{Cx, Effect, Gate, List, Pending, RqId};
 use blklab_engine::{TimerId, Timers};
 use blklab_trace::Counter;
@@ -61,14 +63,14 @@ use blklab_types::{Dev, IdVec, Jiffies, TaskId};
 pub(crate) struct Hctx {
     /// Requests that left the scheduler, or go past it, and wait for the driver.
     dispatch: List,
-    /// `hctx->tags`.
-    driver_tags: Tags,
-    /// With a scheduler only (`hctx->sched_tags`).
-    sched_tags: Option<Tags>,
     /// How often the driver was busy lately: a decaying mean.
     dispatch_busy: u8,
     /// The next request that is freed runs the queue (`BLK_MQ_S_SCHED_RESTART`).
     restart: bool,
+    /// It waits for a driver tag that all have in common (`dispatch_wait`).
+    waits_for_tag: bool,
+    /// The wait queue for tags that the next one joins, task or this (`wait_index`).
+    next_wait: u8,
     /// The driver takes nothing at present (`BLK_MQ_S_STOPPED`).
     stopped: bool,
     /// The software queue to be looked at first.
@@ -95,6 +97,7 @@ pub struct Queue {
     core: Core,
     elv: Option<Box<dyn Elevator>>,
     hctxs: Vec<Hctx>,
+    tags: TagSets,
     /// Software queues by CPU, used without a scheduler (`blk_mq_ctx`).
     ctxs: Vec<List>,
     submitters: IdVec<TaskId, Submitter>,
@@ -140,12 +143,7 @@ impl Queue {
         if let Some(elv) = &mut elv {
             elv.depth_updated(&core);
         }
-        let min_shallow = elv.as_ref().and_then(|e| e.min_shallow_depth(&core));
-        let rules = TagRules::new(&core.feat);
-        let nr_driver_tags = match elv {
-            Some(_) => core.limits.queue_depth,
-            None => core.nr_requests,
-        };
+        let tags = TagSets::new(&core, elv.as_deref());
         let replaced = elv.as_ref().is_some_and(|e| e.replaces_wbt());
         let wbt = WbtSettings::new(&core.limits, core.nr_requests, replaced, core.hz)
             .map(|settings| Wbt::new(settings, timers));
@@ -154,16 +152,10 @@ impl Queue {
         let byte_budget = byte_budget.map(|bytes| ByteBudget::new(bytes, phase, timers));
         let hctx = |timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
-            driver_tags: Tags::new(nr_driver_tags, nr_cpus, rules),
-            sched_tags: elv.as_ref().map(|_| {
-                let mut tags = Tags::new(core.nr_requests, nr_cpus, rules);
-                if let Some(depth) = min_shallow {
-                    tags.set_min_shallow_depth(depth);
-                }
-                tags
-            }),
             dispatch_busy: 0,
             restart: false,
+            waits_for_tag: false,
+            next_wait: 0,
             stopped: false,
             dispatch_from: 0,
             delayed_run: timers.register("hctx_run"),
@@ -177,6 +169,7 @@ impl Queue {
             core,
             elv,
             hctxs,
+            tags,
             submitters: IdVec::default(),
             chains: Chains::default(),
             policies: Chain::new(wbt),
@@ -213,9 +206,7 @@ impl Queue {
 
     /// The next search for a scheduler tag begins at this one ([`Tags::begin_at`]).
     pub fn begin_search_at(&mut self, tag: u32) {
-        for tags in self.hctxs.iter_mut().filter_map(|h| h.sched_tags.as_mut()) {
-            tags.begin_at(tag);
-        }
+        self.tags.begin_search_at(tag);
     }
 
     /// Commands at the device.
@@ -238,11 +229,11 @@ impl Queue {
     /// Tells how many tags are in use, and how many there are, over all hardware queues.
     pub(crate) fn counters(&self, mut tell: impl FnMut(Counter, u32)) {
         if self.elv.is_some() {
-            let tags = self.hctxs.iter().filter_map(|h| h.sched_tags.as_ref());
+            let tags = self.tags.all_sched().iter();
             tell(Counter::SchedulerTags, tags.clone().map(Tags::busy).sum());
             tell(Counter::SchedulerTagsAll, tags.map(Tags::depth).sum());
         }
-        let tags = self.hctxs.iter().map(|h| &h.driver_tags);
+        let tags = self.tags.all_driver().iter();
         tell(Counter::DriverTags, tags.clone().map(Tags::busy).sum());
         tell(Counter::DriverTagsAll, tags.map(Tags::depth).sum());
     }
@@ -256,10 +247,9 @@ impl Queue {
             "the device has requests that nobody has"
         );
         assert!(self.requeue.is_empty(), "requeued requests are gone");
+        let tags = self.tags.all_driver().iter().chain(self.tags.all_sched());
+        assert_eq!(tags.map(Tags::busy).sum::<u32>(), 0, "a tag is lost");
         for hctx in &self.hctxs {
-            let all = [Some(&hctx.driver_tags), hctx.sched_tags.as_ref()];
-            let busy = all.into_iter().flatten().map(Tags::busy);
-            assert_eq!(busy.sum::<u32>(), 0, "a tag is lost");
             assert!(hctx.dispatch.is_empty(), "a hardware queue lists nothing");
         }
         assert!(self.ctxs.iter().all(List::is_empty), "nor a software queue");

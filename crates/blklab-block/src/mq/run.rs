@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running hardware queues: from scheduler or software queues to the driver.
 
-use crate::mq::{Hctx, Queue};
+use crate::mq::Queue;
 use crate::{Cx, List, RqId};
 use blklab_trace::truth::Why;
 
@@ -93,10 +93,9 @@ impl Queue {
         let limits = &self.core.limits;
         let takes = limits.refuses_above.is_none_or(|n| self.device_busy < n)
             && limits.budget.is_none_or(|n| self.budget_used < n);
-        let has_tags =
-            |h: &Hctx| self.elv.is_none() || h.driver_tags.busy() < h.driver_tags.depth();
+        let has_tag = |n| self.elv.is_none() || self.tags.has_driver_tag(n);
         let mut hctxs = (0..).zip(&self.hctxs);
-        takes && hctxs.any(|(n, h)| !h.stopped && has_tags(h) && self.has_pending(n))
+        takes && hctxs.any(|(n, h)| !h.stopped && has_tag(n) && self.has_pending(n))
     }
 
     /// What waits in the hardware queue's list, then what scheduler or software

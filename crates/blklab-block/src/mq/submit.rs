@@ -320,7 +320,7 @@ impl Queue {
     /// (`blk_mq_get_tag` of block/blk-mq-tag.c).
     fn obtain_awaited(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>) -> Option<RqId> {
         let h = self.hctx_of(cx.running.cpu);
-        self.submitter(bio.task).wait_queue = self.request_tags(h).wait_queue();
+        self.submitter(bio.task).wait_queue = self.next_wait_queue(h);
         self.run_hctx_now(cx, h);
         self.get_request(cx, bio, depth)
     }
@@ -337,11 +337,10 @@ impl Queue {
         let h = self.hctx_of(cpu);
         let (mut sched_tag, mut tag) = (None, None);
         if self.elv.is_some() {
-            let tags = self.hctxs[usize::from(h)].sched_tags.as_mut();
-            sched_tag = Some(tags.expect("a scheduler has tags").get(cpu, depth)?);
+            let tags = self.tags.sched(h).expect("a scheduler has tags");
+            sched_tag = Some(tags.get(cpu, depth)?);
         } else {
-            let tags = &mut self.hctxs[usize::from(h)].driver_tags;
-            tag = Some(tags.get(cpu, None)?);
+            tag = Some(self.tags.driver(h).get(cpu, None)?);
         }
         let context = cx.tasks.io_context_of(bio.task);
         let id = (self.core.rqs).alloc(bio.op, bio.flags, context, cx.jiffies);
@@ -367,7 +366,7 @@ impl Queue {
     fn sleep_for_tag(&mut self, cx: &mut Cx<'_>, bio: &Bio, depth: Option<u32>, since: Time) {
         let hctx = self.hctx_of(cx.running.cpu);
         let queue = self.submitter(bio.task).wait_queue;
-        self.request_tags(hctx).wait(queue, bio.task);
+        self.tags.of_requests(hctx).wait(queue, bio.task);
         self.sleep(cx, bio, Step::Tag(TagWait { hctx, depth, since }));
     }
 
@@ -375,8 +374,7 @@ impl Queue {
     /// CPU of another one now, somebody else is to have the tag (`blk_mq_get_tag`).
     fn end_wait_for_tag(&mut self, cx: &mut Cx<'_>, h: u16) {
         let moved = self.hctx_of(cx.running.cpu) != h;
-        let hctx = &mut self.hctxs[usize::from(h)];
-        let tags = hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
+        let tags = self.tags.of_requests(h);
         tags.finish_wait();
         if moved {
             tags.pass_on(&mut self.wakes);
@@ -395,12 +393,6 @@ impl Queue {
     fn sleep(&mut self, cx: &mut Cx<'_>, bio: &Bio, step: Step) {
         self.submitter(bio.task).step = step;
         events::bio_truth(cx, Kind::SleepRequest, bio, 0);
-    }
-
-    /// The tags that requests are allocated with.
-    fn request_tags(&mut self, h: u16) -> &mut Tags {
-        let hctx = &mut self.hctxs[usize::from(h)];
-        hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags)
     }
 
     /// The priority that requests of a bio have: its own, else that of the task;

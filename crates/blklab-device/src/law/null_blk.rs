@@ -35,6 +35,7 @@ pub(crate) const PARAMS: &[ParamInfo] = &[
     param("irqmode", Kind::Choice(&["0", "2"]), "2", "0: commands end during the hand-over; 2: after completion_nsec"),
     param("hw_queue_depth", Kind::Count { min: 1, max: MAX_QUEUE_DEPTH as u64 }, "", "most commands at a time: the queue depth if that is not given"),
     param("submit_queues", Kind::Count { min: 1, max: 128 }, "1", "hardware queues, each for a share of the processors"),
+    param("shared_tag_bitmap", Kind::Switch, "off", "all hardware queues have one set of tags; from 5.16 on"),
     param("memory_backed", Kind::Switch, "off", "data are kept; makes no difference to the times of the device"),
     param("mbps", Kind::Count { min: 0, max: 1_000_000 }, "0", "bandwidth limit in MiB/s; 0: none").in_unit(Unit::MibPerS),
     param("tick_phase_ns", Kind::Time { unit_ns: 1, max_ns: TICK_NS }, "0", "mbps: when the budget is renewed, after multiples of 20 ms"),
@@ -58,6 +59,7 @@ pub(crate) const SETTINGS: Settings = Settings {
         bytes_per_tick: Some(values.int("mbps") * TICK_BYTES as u64).filter(|bytes| *bytes > 0),
         tick_phase: Span(values.int("tick_phase_ns")),
         hw_queues: values.count("submit_queues"),
+        shared_tags: values.on("shared_tag_bitmap"),
         ..limits
     },
 };

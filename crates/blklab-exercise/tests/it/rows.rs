@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Places that have a row for each target have one.
 
-use blklab_exercise::TARGETS;
+use blklab_exercise::{TARGETS, fuzzer};
 use blklab_testkit::root;
 use std::collections::BTreeSet;
 
@@ -15,6 +15,18 @@ fn between(text: &str, begin: &str, end: &str) -> BTreeSet<String> {
     text.lines().filter_map(inside).collect()
 }
 
+/// What the file of a target says, whatever it feeds. Compiling them takes libFuzzer; what they
+/// call is compiled here.
+fn libfuzzers(name: &str) -> String {
+    const _: (fn(&str), fn(&[u8])) = (fuzzer::begin, fuzzer::feed);
+    format!(
+        "// SPDX-License-Identifier: MIT OR Apache-2.0\n#![no_main]\n\n\
+         use blklab_exercise::fuzzer;\n\n\
+         libfuzzer_sys::fuzz_target!(init: fuzzer::begin(\"{name}\"), \
+         |data: &[u8]| fuzzer::feed(data));\n"
+    )
+}
+
 #[test]
 fn a_target_has_its_file_its_binary_and_its_row() {
     let names: BTreeSet<String> = TARGETS.iter().map(|t| t.name.to_owned()).collect();
@@ -23,7 +35,7 @@ fn a_target_has_its_file_its_binary_and_its_row() {
     assert_eq!(between(&manifest, "path = \"fuzz_targets/", ".rs\""), names);
     for name in &names {
         let file = text(&format!("fuzz/fuzz_targets/{name}.rs"));
-        assert!(file.contains(&format!("begin(\"{name}\")")), "{name}");
+        assert_eq!(file, libfuzzers(name), "{name}");
     }
     assert_eq!(between(&text("docs/fuzzing.md"), "| `", "` |"), names);
 }

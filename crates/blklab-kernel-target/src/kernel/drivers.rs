@@ -126,6 +126,9 @@ fn number(e: &Experiment, param: &str) -> Result<Option<u64>, Error> {
 /// The parameter that says how many hardware queues there are.
 const QUEUES: &str = "submit_queues";
 
+/// The parameter of null_blk that gives them one set of tags.
+const SHARED_TAGS: &str = "shared_tag_bitmap";
+
 /// The hardware queues of a device.
 ///
 /// # Errors
@@ -214,6 +217,11 @@ fn null_blk(e: &Experiment, depth: u32, wanted: Wanted) -> Result<String, Error>
     let mbps = given("mbps")?;
     if mbps > 0 {
         files.push(("mbps", mbps));
+    }
+    // 5.10 has no such file.
+    let shared = given(SHARED_TAGS)?;
+    if shared > 0 {
+        files.push((SHARED_TAGS, shared));
     }
     files.push(("power", 1));
     let mut s = "mkdir -p /sys/kernel/config\n\

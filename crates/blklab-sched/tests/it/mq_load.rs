@@ -87,6 +87,8 @@ impl Config {
                 ..Limits::default()
             },
         };
+        let has_shared = version(kernel) >= version("5.16");
+        setup.limits.shared_tags = has_shared && s.below(3) == 0;
         let requeues = s.below(4) == 0;
         setup.patches = patches(s, sched.name, version(kernel));
         Config {

@@ -18,7 +18,12 @@ const STEPS: u32 = 400;
 /// Limits that hold at any time.
 fn check_limits(load: &Load) {
     let (r, limits) = (&load.rig, &load.config.setup.limits);
-    let tags = limits.queue_depth * u32::from(limits.nr_hw_queues);
+    let sets = if limits.shared_tags {
+        1
+    } else {
+        limits.nr_hw_queues
+    };
+    let tags = limits.queue_depth * u32::from(sets);
     let bounds = [Some(tags), limits.budget, limits.refuses_above];
     let most = bounds.into_iter().flatten().min().expect("a bound");
     assert!(r.at_device.len() <= most as usize, "{:?}", load.config);

@@ -81,3 +81,48 @@ fn times_that_are_set_for_wake_ups_delay_the_next_read() {
     // 256 reads, of which each but the last is followed by a wake-up.
     assert_eq!(took(&e) - plain, 255 * 5000);
 }
+
+/// Most commands that are at the device at once.
+fn most_at_device(r: &Ran) -> usize {
+    let (mut now, mut most) = (0_usize, 0);
+    for event in &r.events {
+        match event.action {
+            Action::Issue => now += 1,
+            Action::Complete => now -= 1,
+            _ => {}
+        }
+        most = most.max(now);
+    }
+    most
+}
+
+#[test]
+fn hardware_queues_share_one_set_of_tags_where_the_driver_says_so() {
+    let with = |scheduler: &str, shared: &str| {
+        let mut e = four_processors(scheduler);
+        for (name, value) in [("submit_queues", "4"), ("shared_tag_bitmap", shared)] {
+            (e.device.params).push((name.to_owned(), value.to_owned()));
+        }
+        run(&e, READERS_BESIDE_WRITERS)
+    };
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        let (own, shared) = (with(scheduler, "off"), with(scheduler, "on"));
+        assert_eq!(most_at_device(&shared), 4, "{scheduler}");
+        assert!(most_at_device(&own) > 4, "{scheduler}: four tags for each queue");
+        // Four tags of 500 us: the device does 8,000 commands a second, and is never idle.
+        let ended = |e: &&blklab_trace::Event| e.action == Action::Complete;
+        let done = shared.events.iter().filter(ended).count();
+        assert!((7500..=8000).contains(&done), "{scheduler}: {done}");
+        assert!(reads(&shared) > 500, "{scheduler}: {}", reads(&shared));
+    }
+}
+
+#[test]
+fn tags_in_common_are_refused_where_the_scheduler_has_its_own() {
+    let mut e = four_processors("mq-deadline");
+    let param = ("shared_tag_bitmap".to_owned(), "on".to_owned());
+    e.device.params.push(param);
+    e.choose_kernel("5.10".parse().unwrap(), &catalogue());
+    let error = e.check(&catalogue()).unwrap_err().to_string();
+    assert!(error.contains("modelled from 5.16 on"), "{error}");
+}

@@ -230,17 +230,26 @@ impl Tags {
         self.waiters.change_batch(self.wake_batch());
     }
 
-    /// The wait queue for a task that found no tag; they take turns
-    /// (`bt_wait_ptr`). One that was woken asks for another before it looks for a
-    /// tag again.
-    pub fn wait_queue(&mut self) -> u8 {
-        self.waiters.next_queue()
-    }
+    /// Wait queues (`SBQ_WAIT_QUEUES`). A hardware queue's tasks join them in turn; one that
+    /// was woken joins the next before it looks for a tag again.
+    pub const WAIT_QUEUES: u8 = wait::QUEUES as u8;
 
     /// A task goes to sleep at the end of a wait queue, after it tried again
     /// (`sbitmap_prepare_to_wait`).
     pub fn wait(&mut self, queue: u8, task: TaskId) {
         self.waiters.wait(queue, task);
+    }
+
+    /// A hardware queue that finds no tag waits in a wait queue for the next that is freed. It
+    /// is woken with the tasks there, and is none of those that a batch is of
+    /// (`blk_mq_mark_tag_wait`: not `WQ_FLAG_EXCLUSIVE`).
+    pub fn wait_as_queue(&mut self, queue: u8, hctx: u16) {
+        self.waiters.wait_as_queue(queue, hctx);
+    }
+
+    /// The hardware queues that were woken since this was asked last, as a mask.
+    pub fn take_woken_queues(&mut self) -> u64 {
+        self.waiters.take_woken()
     }
 
     /// A task that was woken runs: it no longer counts among those for which freed

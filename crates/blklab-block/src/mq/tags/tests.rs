@@ -115,8 +115,7 @@ fn wakes_of(depth: u32, rules: TagRules, tasks: u32, frees: u16) -> Vec<Vec<u32>
     let mut tags = Tags::new(depth, 1, rules);
     let _ = all(&mut tags, None);
     for task in 0..tasks {
-        let queue = tags.wait_queue();
-        tags.wait(queue, TaskId(task));
+        tags.wait(task as u8 % Tags::WAIT_QUEUES, TaskId(task));
     }
     let mut wakes = Vec::new();
     (0..frees)
@@ -155,9 +154,7 @@ fn frees_count_only_while_somebody_waits() {
     let mut wakes = Vec::new();
     let _ = all(&mut tags, None);
     tags.put(0, 0, &mut wakes);
-    let queue = tags.wait_queue();
-    assert_eq!(queue, 0);
-    tags.wait(queue, TaskId(7));
+    tags.wait(0, TaskId(7));
     tags.put(0, 1, &mut wakes);
     assert_eq!(wakes, []);
     tags.put(0, 2, &mut wakes);
@@ -168,11 +165,45 @@ fn frees_count_only_while_somebody_waits() {
     tags.finish_wait();
     // And this one does not.
     tags.put(0, 4, &mut wakes);
-    let queue = tags.wait_queue();
-    assert_eq!(queue, 1);
-    tags.wait(queue, TaskId(8));
+    tags.wait(1, TaskId(8));
     tags.put(0, 5, &mut wakes);
     assert_eq!(wakes, [TaskId(7), TaskId(8)]);
+}
+
+#[test]
+fn hardware_queues_are_woken_beside_the_tasks_of_a_batch() {
+    for rule in [TagWakes::Spill, TagWakes::OneQueue, TagWakes::PerQueue] {
+        let rules = TagRules {
+            wakes: rule,
+            ..PER_WORD
+        };
+        let mut tags = Tags::new(16, 1, rules);
+        let mut wakes = Vec::new();
+        let _ = all(&mut tags, None);
+        for task in 0..3 {
+            tags.wait(0, TaskId(task));
+        }
+        tags.wait_as_queue(0, 2);
+        tags.wait_as_queue(0, 5);
+        tags.put(0, 0, &mut wakes);
+        assert_eq!(tags.take_woken_queues(), 0, "the first of a batch of two");
+        tags.put(0, 1, &mut wakes);
+        assert_eq!(wakes, [TaskId(0), TaskId(1)], "{rule:?}");
+        assert_eq!(tags.take_woken_queues(), 1 << 2 | 1 << 5);
+        assert_eq!(tags.take_woken_queues(), 0, "once");
+    }
+}
+
+#[test]
+fn a_hardware_queue_alone_is_woken() {
+    let mut tags = Tags::new(4, 1, PER_WORD);
+    let mut wakes = Vec::new();
+    let _ = all(&mut tags, None);
+    tags.wait_as_queue(3, 1);
+    tags.put(0, 0, &mut wakes);
+    assert_eq!((wakes.len(), tags.take_woken_queues()), (0, 1 << 1));
+    tags.put(0, 1, &mut wakes);
+    assert_eq!(tags.take_woken_queues(), 0, "nobody waits any more");
 }
 
 #[test]

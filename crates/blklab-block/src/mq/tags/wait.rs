@@ -15,8 +15,10 @@ pub(super) struct Waiters {
     /// How many freed tags wake, and how many tasks are woken (`wake_batch`).
     batch: u32,
     queues: [VecDeque<TaskId>; QUEUES],
-    /// The queue for the next task that finds no tag (`wait_index`).
-    next_wait: usize,
+    /// The hardware queues that wait in each, as a mask.
+    hctxs: [u64; QUEUES],
+    /// Those that were woken.
+    woken: u64,
     /// The queue whose turn it is to be woken (`wake_index`).
     next_wake: usize,
     /// Freed tags since the last batch.
@@ -24,7 +26,8 @@ pub(super) struct Waiters {
     /// [`TagWakes::PerQueue`]: tags to be freed until the queue's next batch
     /// (`wait_cnt`).
     left: [u32; QUEUES],
-    /// Tasks that sleep or were woken and did not run yet (`ws_active`).
+    /// Tasks that sleep or were woken and did not run yet, and hardware queues that wait
+    /// (`ws_active`).
     active: u32,
 }
 
@@ -34,7 +37,8 @@ impl Waiters {
             rule,
             batch: 1,
             queues: Default::default(),
-            next_wait: 0,
+            hctxs: [0; QUEUES],
+            woken: 0,
             next_wake: 0,
             freed: 0,
             left: [1; QUEUES],
@@ -57,15 +61,23 @@ impl Waiters {
         }
     }
 
-    pub(super) fn next_queue(&mut self) -> u8 {
-        let queue = self.next_wait;
-        self.next_wait = (queue + 1) % QUEUES;
-        queue as u8
-    }
-
     pub(super) fn wait(&mut self, queue: u8, task: TaskId) {
         self.queues[usize::from(queue)].push_back(task);
         self.active += 1;
+    }
+
+    pub(super) fn wait_as_queue(&mut self, queue: u8, hctx: u16) {
+        self.hctxs[usize::from(queue)] |= 1 << hctx;
+        self.active += 1;
+    }
+
+    pub(super) fn take_woken(&mut self) -> u64 {
+        std::mem::take(&mut self.woken)
+    }
+
+    /// Whether anybody waits in a queue (`waitqueue_active`).
+    fn is_active(&self, queue: usize) -> bool {
+        !self.queues[queue].is_empty() || self.hctxs[queue] != 0
     }
 
     pub(super) fn finish(&mut self) {
@@ -102,7 +114,7 @@ impl Waiters {
         for _ in 0..QUEUES {
             let queue = self.next_wake;
             self.next_wake = (queue + 1) % QUEUES;
-            if !self.queues[queue].is_empty() {
+            if self.is_active(queue) {
                 wanted -= self.wake(queue, wanted, wakes);
                 if wanted == 0 || self.rule == TagWakes::OneQueue {
                     return;
@@ -114,7 +126,7 @@ impl Waiters {
     /// A tag was freed, with a count for each wait queue (`__sbq_wake_up` of 5.10).
     fn count_for_queue(&mut self, wakes: &mut Vec<TaskId>) {
         let turn = (0..QUEUES).map(|i| (self.next_wake + i) % QUEUES);
-        let Some(queue) = turn.into_iter().find(|&q| !self.queues[q].is_empty()) else {
+        let Some(queue) = turn.into_iter().find(|&q| self.is_active(q)) else {
             return;
         };
         self.next_wake = queue;
@@ -126,8 +138,12 @@ impl Waiters {
         }
     }
 
-    /// Wakes up to `wanted` tasks of a queue; returns how many.
+    /// Wakes up to `wanted` tasks of a queue, and all hardware queues there; returns how many
+    /// tasks.
     fn wake(&mut self, queue: usize, wanted: usize, wakes: &mut Vec<TaskId>) -> usize {
+        let hctxs = std::mem::take(&mut self.hctxs[queue]);
+        self.active -= hctxs.count_ones();
+        self.woken |= hctxs;
         let sleepers = &mut self.queues[queue];
         let woken = wanted.min(sleepers.len());
         for _ in 0..woken {
