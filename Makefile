@@ -17,7 +17,7 @@ quick:          ## what a change needs at once: lints, unit tests, measured case
 test:           ## formatting, lints, all tests
 	$(TEST) scripts/test.sh
 
-check:          ## formatting and lints alone
+check:          ## formatting and lints of everything, documentation and benchmarks included
 	$(TEST) scripts/lint.sh
 
 bench:          ## benchmarks of every crate

@@ -39,10 +39,10 @@ install_python() {
 
 prepare() {
     if ! find_python; then
-        install_python && find_python || {
+        if ! install_python || ! find_python; then
             say "no Python 3.11 or newer with venv: the package for Python is not tested"
             return 1
-        }
+        fi
     fi
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     "$venv/bin/pip" install -q --disable-pip-version-check -r python/requirements-test.txt || {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a bio from `submit_bio` to its request.
 
-use crate::mq::{Queue, Tags, WbtClass};
+use crate::mq::{Queue, WbtClass};
 use crate::submit::EOPNOTSUPP;
 use crate::{Cx, Pending, RqId, RqState, SleepsFor, Submit, events};
 use blklab_trace::Action;

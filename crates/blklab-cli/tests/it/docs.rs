@@ -23,16 +23,22 @@ const LONG: &[&str] = &[
     "blklab conform --causes --count 148 --output-format markdown",
     "blklab conform --causes --seed 1000 --count 148 --output-format markdown",
     "blklab conform --causes --seed 1000 --kernel 7.3 --count 110 --output-format markdown",
+    "blklab run examples/db-beside-backup.fio --kernel 6.12,7.3 --fs ext4 --device sata-ssd --changes \
+     | sed -n '/^What/,$p'",
     "blklab fit-device testdata/fit/samsung-980-pro.csv -o drive.toml",
     "blklab fit-device testdata/fit/reads.json --like nvme-consumer,ways=4",
 ];
 
-/// Whether a command runs whole studies. One seed of a study is quick enough, but for those of
-/// NVMe drives, which run half a million I/Os.
+/// Studies of which even one seed runs for long: half a million I/Os of NVMe drives, and the
+/// starts of a program beside ten others.
+const LONG_STUDIES: [&str; 2] = [" nvme-", " bfq-startup"];
+
+/// Whether a command runs whole studies. One seed of a study is mostly quick enough.
 fn is_long(command: &str) -> bool {
     let study = command.strip_prefix("blklab reproduce");
     study.is_some_and(|args| {
-        let is_quick = args.contains("--quick") && !args.contains(" nvme-");
+        let is_quick =
+            args.contains("--quick") && !LONG_STUDIES.iter().any(|name| args.contains(name));
         !is_quick && args.trim() != "list"
     }) || LONG.contains(&command)
 }

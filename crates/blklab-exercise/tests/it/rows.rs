@@ -18,7 +18,8 @@ fn between(text: &str, begin: &str, end: &str) -> BTreeSet<String> {
 /// What the file of a target says, whatever it feeds. Compiling them takes libFuzzer; what they
 /// call is compiled here.
 fn libfuzzers(name: &str) -> String {
-    const _: (fn(&str), fn(&[u8])) = (fuzzer::begin, fuzzer::feed);
+    const _: fn(&str) = fuzzer::begin;
+    const _: fn(&[u8]) = fuzzer::feed;
     format!(
         "// SPDX-License-Identifier: MIT OR Apache-2.0\n#![no_main]\n\n\
          use blklab_exercise::fuzzer;\n\n\

@@ -108,7 +108,10 @@ fn hardware_queues_share_one_set_of_tags_where_the_driver_says_so() {
     for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
         let (own, shared) = (with(scheduler, "off"), with(scheduler, "on"));
         assert_eq!(most_at_device(&shared), 4, "{scheduler}");
-        assert!(most_at_device(&own) > 4, "{scheduler}: four tags for each queue");
+        assert!(
+            most_at_device(&own) > 4,
+            "{scheduler}: four tags for each queue"
+        );
         // Four tags of 500 us: the device does 8,000 commands a second, and is never idle.
         let ended = |e: &&blklab_trace::Event| e.action == Action::Complete;
         let done = shared.events.iter().filter(ended).count();

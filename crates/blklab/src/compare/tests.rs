@@ -55,9 +55,9 @@ fn verdicts(rows: &[RowChange]) -> impl Iterator<Item = Verdict> {
 }
 
 #[test]
-fn other_seeds_are_no_difference_in_95_of_100_trials() {
+fn other_seeds_are_no_difference_in_24_of_25_trials() {
     const RUNS: u64 = 5;
-    const TRIALS: u64 = 100;
+    const TRIALS: u64 = 25;
     let all = samples("noop", 0..2 * RUNS * TRIALS);
     let is_quiet = |pair: &&[Source]| {
         let (before, after) = pair.split_at(RUNS as usize);
@@ -66,7 +66,7 @@ fn other_seeds_are_no_difference_in_95_of_100_trials() {
         verdicts(&rows).all(|v| matches!(v, Verdict::NoDifference | Verdict::Same))
     };
     let quiet = all.chunks(2 * RUNS as usize).filter(is_quiet).count();
-    assert!(quiet >= 95, "{quiet} of {TRIALS}");
+    assert!(quiet >= 24, "{quiet} of {TRIALS}");
 }
 
 #[test]
