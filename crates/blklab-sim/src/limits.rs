@@ -7,7 +7,7 @@ use blklab_block::md::{ARRAY_MAX_SECTORS, ArrayConfig};
 use blklab_block::{QueueLimits, mq, sq};
 use blklab_device::{DeviceError, DeviceLimits, Driver};
 use blklab_experiment::{Experiment, MdSpec, QueueFacts};
-use blklab_kernel::{KernelVersion, default_scheduler};
+use blklab_kernel::default_scheduler;
 use blklab_types::{DiscardLimits, Error, ErrorKind, SECTOR_BYTES};
 
 /// What is wrong with a device, at its key or in its file.
@@ -31,10 +31,6 @@ pub fn device_refused(e: DeviceError) -> Error {
         e => Error::new(e.to_string()).of_kind(kind).about(key),
     }
 }
-
-/// The first release in which hardware queues with driver tags in common have those of the
-/// scheduler in common, too (block/blk-mq-sched.c, `blk_mq_init_sched_shared_tags`).
-const SHARED_TAGS_SINCE: KernelVersion = KernelVersion::new(5, 16);
 
 fn of_device(e: &Experiment) -> Result<DeviceLimits, Error> {
     blklab_device::limits(&e.device.name, &e.device.params).map_err(device_refused)
@@ -233,12 +229,9 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
     let of_device = of_device(e)?;
     let depth = queue_depth(e)?;
     let nr_hw_queues = nr_hw_queues(e, of_device.hw_queues);
-    if of_device.shared_tags && e.kernel < SHARED_TAGS_SINCE {
-        let what = format!(
-            "one set of tags for all hardware queues: modelled from {SHARED_TAGS_SINCE} on; before, \
-             requests of a scheduler had tags of each queue, and {} may leave a queue waiting",
-            e.kernel
-        );
+    if of_device.shared_tags && !mq::Features::of(e.kernel).shares_sched_tags {
+        let what = "one set of tags for all hardware queues: modelled from 5.16 on; before, \
+                    schedulers had tags for each queue, and a queue could be left waiting";
         return Err(Error::not_modelled(what).about("device.shared_tag_bitmap"));
     }
     Ok(mq::Limits {

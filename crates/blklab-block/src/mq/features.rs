@@ -45,6 +45,9 @@ blklab_kernel::features! {
         pub limited_plug: bool = true,
         /// Requests of a plug are allocated together.
         pub batch_allocation: bool = false,
+        /// Hardware queues with driver tags in common have those of the scheduler in common,
+        /// too.
+        pub shares_sched_tags: bool = false,
         /// Every bio passes through a plug (6.12 to 7.1).
         pub implicit_plug: bool = false,
         /// The dispatch loop stops at the first request without a driver tag.
@@ -104,8 +107,9 @@ blklab_kernel::features! {
             loop_stops_without_tag: true,
             cost_falls_below_min: false,
         }
-        "5.16": "plugs: 32 requests, newest first, allocated together; direct issue from plugs",
-            "block/blk-mq.c, block/blk-merge.c" => {
+        "5.16": "plugs: 32 requests, newest first, allocated together; direct issue from plugs; one set of scheduler tags where driver tags are one",
+            "block/blk-mq.c, block/blk-merge.c, block/blk-mq-sched.c" => {
+            shares_sched_tags: true,
             plug_max_requests: 32,
             plug_max_doubles: true,
             plug_flush_ignores_nomerges: false,
