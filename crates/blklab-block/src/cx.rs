@@ -292,6 +292,12 @@ impl Cx<'_> {
         });
     }
 
+    /// Whether anybody reads events: what they say need not be put together otherwise.
+    #[inline]
+    pub(crate) fn wants_events(&self) -> bool {
+        self.trace.wants_events()
+    }
+
     /// Whether anybody reads truth records.
     #[inline]
     pub(crate) fn wants_truth(&self) -> bool {

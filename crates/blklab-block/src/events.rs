@@ -10,9 +10,12 @@ use blklab_types::{Bio, BioFlags, Dev, Op, SECTOR_BYTES, Time};
 const EAGAIN: u16 = 11;
 
 /// Emits a bio event and its truth record.
+#[inline]
 pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, bio: &Bio) {
-    let rwbs = Rwbs::of_bio(bio.op, bio.flags);
-    cx.event(dev, event(action, rwbs, bio.sector, bio.nr_sectors));
+    if cx.wants_events() {
+        let rwbs = Rwbs::of_bio(bio.op, bio.flags);
+        cx.event(dev, event(action, rwbs, bio.sector, bio.nr_sectors));
+    }
     bio_truth(cx, kind, bio, 0);
 }
 
@@ -76,6 +79,7 @@ pub(crate) fn split_event(dev: Dev, cx: &mut Cx<'_>, front: &Bio, rest_sector: u
 }
 
 /// Emits a request event alone; `flags` are those it shows.
+#[inline]
 pub(crate) fn rq_trace(
     dev: Dev,
     cx: &mut Cx<'_>,
@@ -84,6 +88,9 @@ pub(crate) fn rq_trace(
     flags: BioFlags,
     error: u16,
 ) {
+    if !cx.wants_events() {
+        return;
+    }
     let op = match rq.op {
         // A flush was once an empty write that asks for it.
         Op::Flush if flags.has(BioFlags::FLUSH) => Op::Write,

@@ -60,6 +60,12 @@ impl Tracer {
         self.sink.message(event, text);
     }
 
+    /// Whether the sink reads events.
+    #[inline]
+    pub fn wants_events(&self) -> bool {
+        self.wants_events
+    }
+
     /// Whether the sink reads messages.
     #[inline]
     pub fn wants_messages(&self) -> bool {

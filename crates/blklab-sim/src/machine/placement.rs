@@ -80,7 +80,7 @@ impl World {
     pub(super) fn cpu_of(&self, task: TaskId) -> u16 {
         let has_moved = self.states[task.idx()].place.cpu;
         let nr = usize::from(self.nr_cpus);
-        has_moved.unwrap_or(((task.idx() + nr - self.first_task % nr) % nr) as u16)
+        has_moved.unwrap_or_else(|| ((task.idx() + nr - self.first_task % nr) % nr) as u16)
     }
 
     /// A task may run on these processors alone, and begins on the first.
