@@ -22,8 +22,8 @@ const JOB: &str = include_str!("new_scheduler/job.fio.txt");
 /// Names of the root of `blklab-sched` that its modules use, beside those that all use.
 const ROOT_NAMES: [&str; 3] = ["Built", "LockOf", "Shared"];
 
-/// Where this command was built, if that is still a source tree.
-const BUILT_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Where this crate was when the command was built: in a source tree that may be gone.
+const BUILT_IN: &str = env!("CARGO_MANIFEST_DIR");
 
 pub(crate) fn new_scheduler(a: &NewSchedulerArgs) -> Result<Outcome> {
     let Some(source) = source(&a.like) else {
@@ -31,7 +31,8 @@ pub(crate) fn new_scheduler(a: &NewSchedulerArgs) -> Result<Outcome> {
     };
     let name = a.name.clone().unwrap_or_else(|| format!("my-{}", a.like));
     check_name(&name)?;
-    let tree = tree(a.blklab.as_deref())?;
+    let built_in = Path::new(BUILT_IN).ancestors().nth(2);
+    let tree = tree(a.blklab.as_deref(), built_in.unwrap_or(Path::new("/")))?;
     if a.dir.join("Cargo.toml").exists() {
         bail!(
             "{}: there is a crate already; name a new folder",
@@ -95,19 +96,24 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// The source tree of blklab: what is named, or where this command was built.
-fn tree(named: Option<&Path>) -> Result<PathBuf> {
-    let path = named.unwrap_or(Path::new(BUILT_IN));
-    let manifest = path.join("crates/blklab/Cargo.toml");
-    if !manifest.is_file() {
-        let what = "a source tree of blklab (it has crates/blklab/Cargo.toml)";
+fn tree(named: Option<&Path>, built_in: &Path) -> Result<PathBuf> {
+    let own = env!("CARGO_PKG_VERSION");
+    let path = named.unwrap_or(built_in);
+    if !path.join("crates/blklab/Cargo.toml").is_file() {
         match named {
-            Some(path) => bail!("--blklab {}: this is not {what}", path.display()),
-            None => bail!("--blklab DIR: name {what}; that of this command is gone"),
+            Some(path) => bail!(
+                "--blklab {}: this is not a source tree of blklab (it has crates/blklab/Cargo.toml)",
+                path.display()
+            ),
+            None => bail!(
+                "--blklab DIR: name a source tree of blklab {own}, as this command was built in {} \
+                 and there is none any more",
+                path.display()
+            ),
         }
     }
     let path = path.canonicalize()?;
     let text = std::fs::read_to_string(path.join("Cargo.toml"))?;
-    let own = env!("CARGO_PKG_VERSION");
     if !text.contains(&format!("version = \"{own}\"")) {
         bail!(
             "--blklab {}: another version than this command, {own}: their schedulers may not fit",
@@ -265,6 +271,17 @@ mod tests {
                 "{like}"
             );
         }
+    }
+
+    #[test]
+    fn a_command_whose_source_tree_is_gone_asks_for_one() {
+        let gone = Path::new("/gone/blklab");
+        let why = tree(None, gone).expect_err("there is none").to_string();
+        assert!(why.starts_with("--blklab DIR: name a source tree of blklab "));
+        assert!(why.contains("/gone/blklab") && !why.contains('\n'), "{why}");
+        let there = Path::new(BUILT_IN).join("../..");
+        let named = tree(Some(&there), gone).expect("it is one");
+        assert_eq!(named, there.canonicalize().expect("a folder"));
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct Recommendation {
     pub tried: Vec<Tried>,
     /// Which of them is the answer; none: leave it as it is.
     pub answer: Option<usize>,
+    /// What of the best combination was left out, as it added nothing; none if the best of the
+    /// finalists was no combination.
+    pub pruned: Option<Pruned>,
     /// The answer on another target.
     pub confirmed: Option<Confirmed>,
     /// The best of all combinations, where these were run, too.
@@ -109,6 +112,28 @@ pub struct Price {
     pub after: String,
     /// How many times better it is; below 1 it is worse; none if the job has none any more.
     pub gain: Option<f64>,
+}
+
+/// What came of leaving out each part of the best combination.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pruned {
+    /// What went, the least useful first.
+    pub left_out: Vec<LeftOut>,
+    /// Parts that could not be run with all seeds.
+    pub not_run: usize,
+    /// Runs that it took.
+    pub runs: usize,
+}
+
+/// A part of the best combination that added nothing.
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftOut {
+    /// In words.
+    pub what: String,
+    /// The goal's value with it, for people: the mean over the seeds.
+    pub with: String,
+    /// The same without it.
+    pub without: String,
 }
 
 /// The answer on another target.

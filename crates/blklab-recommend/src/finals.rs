@@ -11,15 +11,25 @@ const PROMISING: usize = 6;
 /// Of these, those that are run with all seeds.
 pub(crate) const FINALISTS: usize = 3;
 
+/// The round in which finalists get all seeds.
+pub(crate) const ROUND: u32 = 1;
+
 /// Of so many runs that are allowed one is for a candidate more than the finalists.
 const RUNS_EACH: usize = 40;
+
+/// And so many are for parts of the best.
+const PRUNING_RUNS_EACH: usize = 5;
+
+/// Steps of a combination at most: the best pair gets a third.
+const STEPS: usize = 3;
 
 /// How many are run with other seeds, and how many runs that takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     /// Candidates that are run with a second seed.
     pub(crate) promising: usize,
-    /// Runs of these rounds at most, with those of the experiment as it is.
+    /// Runs that are kept for these rounds, with those of the experiment as it is and those of
+    /// parts of the best.
     pub(crate) runs: usize,
 }
 
@@ -27,9 +37,13 @@ impl Places {
     pub(crate) fn new(runs_max: usize, repetitions: u32) -> Places {
         let more = (runs_max / RUNS_EACH).min(PROMISING - FINALISTS);
         let each = repetitions.saturating_sub(1) as usize;
+        let finals = (FINALISTS + 1) * each + more * each.min(1);
+        // Pairs of a triple need not have been run at all, single steps have been once.
+        let all_parts = STEPS * repetitions as usize + (STEPS - 1) * each;
+        let pruning = (runs_max / RUNS_EACH * PRUNING_RUNS_EACH).min(all_parts);
         Places {
             promising: FINALISTS + more,
-            runs: (FINALISTS + 1) * each + more * each.min(1),
+            runs: finals + pruning,
         }
     }
 }
@@ -90,6 +104,7 @@ mod tests {
             gain,
             gain_once: gain,
             breaks: Vec::new(),
+            round: None,
         }
     }
 
@@ -144,7 +159,8 @@ mod tests {
         let few = Places::new(crate::RUNS_MIN, 5);
         assert_eq!((few.promising, few.runs), (3, 16));
         let many = Places::new(120, 5);
-        assert_eq!((many.promising, many.runs), (6, 19));
-        assert_eq!(Places::new(120, 2).runs, 7);
+        assert_eq!((many.promising, many.runs), (6, 19 + 15));
+        // No more than all parts of three steps take, and of what is left of these.
+        assert_eq!(Places::new(120, 2).runs, 7 + 3 * 2 + 2);
     }
 }

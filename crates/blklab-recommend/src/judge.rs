@@ -6,10 +6,13 @@ use crate::goal::{Keep, own_calls};
 use crate::step::{Candidate, Knob};
 use blklab::figure::{Calls, Figure};
 use blklab::job_rows::JobRow;
-use blklab::statistics::{Change as Difference, Figure as Values};
+use blklab::statistics::{Change as Difference, Figure as Values, Verdict, adjust};
 
 /// What helps less is not combined with anything.
 pub(crate) const HELPS: f64 = 1.03;
+
+/// A candidate with fewer steps is preferred to one that is better by less.
+pub(crate) const AS_GOOD: f64 = 1.05;
 
 /// What one run with a candidate came to.
 pub(crate) struct Trial {
@@ -20,6 +23,8 @@ pub(crate) struct Trial {
     /// The same with the first seed alone.
     pub(crate) gain_once: f64,
     pub(crate) breaks: Vec<String>,
+    /// The round in which it got all seeds; none: it did not.
+    pub(crate) round: Option<u32>,
 }
 
 /// What trials are judged by.
@@ -53,6 +58,11 @@ pub(crate) fn mean(figure: &Figure, runs: &[Vec<JobRow>]) -> Option<f64> {
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// Whether it is surely better: a load that is the same with each seed is what it is.
+pub(crate) fn is_sure(verdict: Verdict, gain: f64) -> bool {
+    verdict == Verdict::Better || verdict == Verdict::NoSpread && gain > HELPS
+}
+
 impl Judge {
     /// The runs without a change beside so many with one.
     fn base(&self, runs: usize) -> &[Vec<JobRow>] {
@@ -78,6 +88,7 @@ impl Judge {
             gain: gain(base, &runs),
             gain_once: gain(&base[..1], &runs[..1]),
             runs,
+            round: None,
         }
     }
 
@@ -102,12 +113,41 @@ impl Judge {
         own.into_iter().chain(figures).filter_map(price).collect()
     }
 
-    pub(crate) fn difference(&self, runs: &[Vec<JobRow>]) -> Difference {
+    /// The figure of runs on one side and on the other, seed by seed.
+    pub(crate) fn between(&self, one: &[Vec<JobRow>], other: &[Vec<JobRow>]) -> Difference {
         let values = |runs: &[Vec<JobRow>]| {
             let all = runs.iter().filter_map(|rows| self.goal.value(rows));
             Values::mean(all.collect())
         };
-        Difference::between(&values(self.base(runs.len())), &values(runs), true)
+        Difference::between(&values(one), &values(other), true)
+    }
+
+    /// What each comes to beside the experiment as it is. Those that got all seeds in one round
+    /// are corrected for their number.
+    pub(crate) fn differences(&self, trials: &[Trial]) -> Vec<Difference> {
+        let difference = |t: &Trial| self.between(self.base(t.runs.len()), &t.runs);
+        let mut all: Vec<Difference> = trials.iter().map(difference).collect();
+        let mut rounds: Vec<u32> = trials.iter().filter_map(|t| t.round).collect();
+        rounds.sort_unstable();
+        rounds.dedup();
+        for round in rounds {
+            let own = all.iter_mut().zip(trials);
+            let own = own.filter(|(_, t)| t.round == Some(round));
+            adjust(own.map(|(difference, _)| difference));
+        }
+        all
+    }
+
+    /// Ends of an interval of the figure as how many times better they are.
+    pub(crate) fn gains(&self, [low, high]: [f64; 2]) -> [f64; 2] {
+        let [a, b] = [self.goal.gain(1.0, low), self.goal.gain(1.0, high)];
+        [a.min(b), a.max(b)]
+    }
+
+    /// The figure with a trial, for people.
+    pub(crate) fn text(&self, trial: &Trial) -> String {
+        let value = mean(&self.goal, &trial.runs);
+        value.map_or("none".to_owned(), |value| self.goal.text(value))
     }
 }
 
@@ -115,5 +155,13 @@ impl Trial {
     /// Whether it is better and keeps to all bounds.
     pub(crate) fn keeps(&self) -> bool {
         self.breaks.is_empty() && self.gain > 0.0
+    }
+
+    /// The same, with all seeds since a round.
+    pub(crate) fn in_round(self, round: u32) -> Trial {
+        Trial {
+            round: Some(round),
+            ..self
+        }
     }
 }

@@ -6,12 +6,12 @@
 //! ```text
 //! experiment ─► as it is ─► goal, bounds ─► single steps ─► pairs, triples ─► other seeds
 //!                                                                                 │
-//!              what to paste · what it costs · what cannot help ◄─────────────────┘
+//!     what to paste · what it costs · what cannot help ◄── parts of the best ◄────┘
 //! ```
 //!
 //! Each round runs less: all single steps once, combinations of those that help, the most
 //! promising of all with other random numbers once more, and the best few of these again, until
-//! an interval parts them from no change at all.
+//! an interval parts them from no change at all. Of the best what adds nothing is left out.
 
 mod answer;
 mod bench;
@@ -21,10 +21,11 @@ mod goal;
 mod grid;
 mod jobs;
 mod judge;
+mod prune;
 mod search;
 mod step;
 
-pub use answer::{Confirmed, Grid, Price, Recommendation, Tried};
+pub use answer::{Confirmed, Grid, LeftOut, Price, Pruned, Recommendation, Tried};
 pub use goal::{Goal, Keep};
 pub use search::recommend;
 pub use step::Paste;

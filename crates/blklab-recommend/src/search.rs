@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rounds of runs: all steps once, what goes together, the best with other seeds.
+//! Rounds of runs: all steps once, what goes together, the best with other seeds, the parts of
+//! the best.
 
-use crate::answer::{Confirmed, Recommendation, Tried};
+use crate::answer::{Confirmed, Pruned, Recommendation, Tried};
 use crate::bench::{Bench, Wanted};
 use crate::candidates::{self, Known};
 use crate::finals::{self, FINALISTS, Places};
 use crate::goal::{Goal, Keep, others, settled_keeps};
 use crate::grid;
 use crate::jobs::JobFacts;
-use crate::judge::{HELPS, Judge, Trial, mean, sort};
+use crate::judge::{AS_GOOD, HELPS, Judge, Trial, is_sure, mean, sort};
+use crate::prune::Pruning;
 use crate::step::{Candidate, Knob, Step};
 use crate::{Ask, How};
 use blklab::figure::Figure;
 use blklab::job_rows::JobRow;
-use blklab::statistics::{Change as Difference, Verdict, adjust};
 use blklab::whatif::Change;
 use blklab_experiment::Experiment;
 use blklab_types::Error;
@@ -27,9 +28,6 @@ const PAIRED: usize = 3;
 
 /// What makes it worse than this by itself is not tried beside the best either.
 const WORSE: f64 = 0.9;
-
-/// A candidate with fewer steps is preferred to one that is better by less.
-const AS_GOOD: f64 = 1.05;
 
 /// The step that helps most, and one that helps more and breaks a bound: what is set beside it
 /// may keep it. Of steps that help alike it is the one that stands first, as elsewhere.
@@ -85,7 +83,8 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
     };
     search.singles(found.steps.clone())?;
     search.combinations()?;
-    let finalists = search.finals(ask.repetitions)?;
+    search.finals(ask.repetitions)?;
+    let (best, pruned) = search.pruned(ask.repetitions)?;
     let (trials, not_tried) = (search.trials, search.not_tried);
     let device = e.device.to_string().replace(',', ", ");
     let mut answer = Recommendation {
@@ -99,8 +98,9 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
             .iter()
             .map(|(_, name)| name.clone())
             .collect(),
-        tried: Vec::new(),
-        answer: None,
+        tried: said(&judge, &trials),
+        answer: best,
+        pruned,
         confirmed: None,
         grid: None,
         left_out: found.left_out,
@@ -109,8 +109,6 @@ pub fn recommend(e: &Experiment, ask: &Ask, how: &How<'_>) -> Result<Recommendat
         repetitions: ask.repetitions,
         notes: plan.notes().to_vec(),
     };
-    answer.tried = said(&judge, &trials, finalists);
-    answer.answer = chosen(&answer.tried, &trials, finalists);
     if let (Some(target), Some(best)) = (&ask.confirm, answer.best()) {
         answer.confirmed = Some(confirm(&bench, &judge.goal, target, &best.changes)?);
     }
@@ -249,9 +247,9 @@ impl Search<'_> {
         candidates::with_tunables(scheduler, self.bench)
     }
 
-    /// Runs the most promising with a second seed and the best of these with all, and says how
-    /// many of the first trials these are.
-    fn finals(&mut self, repetitions: u32) -> Result<usize, Error> {
+    /// Runs the most promising with a second seed and the best of these with all. These stand
+    /// first.
+    fn finals(&mut self, repetitions: u32) -> Result<(), Error> {
         let second = repetitions.min(2);
         let promising = finals::ahead(&mut self.trials, self.places.promising);
         let mut rest = self.trials.split_off(promising);
@@ -259,10 +257,44 @@ impl Search<'_> {
         let finalists = finals::ahead(&mut self.trials, FINALISTS);
         rest.extend(self.trials.split_off(finalists));
         self.more_seeds(second..repetitions)?;
-        sort(&mut self.trials);
-        sort(&mut rest);
+        let finalists = std::mem::take(&mut self.trials).into_iter();
+        self.trials
+            .extend(finalists.map(|t| t.in_round(finals::ROUND)));
         self.trials.extend(rest);
-        Ok(finalists)
+        self.in_order();
+        Ok(())
+    }
+
+    /// Those with all seeds first, each part the best first.
+    fn in_order(&mut self) {
+        let (mut all_seeds, mut rest): (Vec<Trial>, Vec<Trial>) =
+            self.trials.drain(..).partition(|t| t.round.is_some());
+        sort(&mut all_seeds);
+        sort(&mut rest);
+        self.trials = all_seeds;
+        self.trials.extend(rest);
+    }
+
+    /// The best of the finalists without what adds nothing, by its place, and what went.
+    fn pruned(&mut self, repetitions: u32) -> Result<(Option<usize>, Option<Pruned>), Error> {
+        let Some(best) = chosen(self.judge, &self.trials) else {
+            return Ok((None, None));
+        };
+        if self.trials[best].candidate.steps.len() < 2 {
+            return Ok((Some(best), None));
+        }
+        let pruning = Pruning {
+            bench: self.bench,
+            judge: self.judge,
+            repetitions,
+            runs_max: self.runs_max,
+        };
+        let (left, pruned) = pruning.run(best, &mut self.trials, &mut self.not_tried)?;
+        let left = self.trials[left].candidate.clone();
+        self.in_order();
+        let mut trials = self.trials.iter();
+        let place = trials.position(|t| t.candidate.is_same(&left));
+        Ok((place, Some(pruned)))
     }
 
     /// Runs all trials and the experiment as it is with more seeds, if there are trials.
@@ -291,59 +323,48 @@ impl Search<'_> {
     }
 }
 
-/// What each trial came to; those of the last round stand first.
-fn said(judge: &Judge, trials: &[Trial], finalists: usize) -> Vec<Tried> {
-    let mut differences: Vec<Difference> =
-        trials.iter().map(|t| judge.difference(&t.runs)).collect();
-    adjust(&mut differences[..finalists]);
-    let tried = trials
-        .iter()
-        .zip(differences)
-        .enumerate()
-        .map(|(i, (t, d))| {
-            // Two seeds choose finalists and part nothing.
-            let has_interval = i < finalists && t.runs.len() > 1;
-            let gains = |[low, high]: [f64; 2]| {
-                let [a, b] = [judge.goal.gain(1.0, low), judge.goal.gain(1.0, high)];
-                [a.min(b), a.max(b)]
-            };
-            Tried {
-                what: t.candidate.what(),
-                steps: t.candidate.steps.iter().map(|s| s.what.clone()).collect(),
-                changes: t.candidate.changes(),
-                before: d.before,
-                after: d.after,
-                value: judge.goal.text(d.after),
-                gain: t.gain,
-                gain_once: t.gain_once,
-                interval: d.interval.filter(|_| has_interval).map(gains),
-                verdict: has_interval.then(|| d.verdict(judge.goal.metric.aim)),
-                seeds: t.runs.len(),
-                prices: judge.prices(&t.runs),
-                breaks: t.breaks.clone(),
-                paste: t.candidate.pastes(),
-            }
-        });
+/// What each trial came to.
+fn said(judge: &Judge, trials: &[Trial]) -> Vec<Tried> {
+    let tried = trials.iter().zip(judge.differences(trials)).map(|(t, d)| {
+        // Two seeds choose finalists and part nothing.
+        let has_interval = t.round.is_some() && t.runs.len() > 1;
+        Tried {
+            what: t.candidate.what(),
+            steps: t.candidate.steps.iter().map(|s| s.what.clone()).collect(),
+            changes: t.candidate.changes(),
+            before: d.before,
+            after: d.after,
+            value: judge.goal.text(d.after),
+            gain: t.gain,
+            gain_once: t.gain_once,
+            interval: d
+                .interval
+                .filter(|_| has_interval)
+                .map(|ends| judge.gains(ends)),
+            verdict: has_interval.then(|| d.verdict(judge.goal.metric.aim)),
+            seeds: t.runs.len(),
+            prices: judge.prices(&t.runs),
+            breaks: t.breaks.clone(),
+            paste: t.candidate.pastes(),
+        }
+    });
     tried.collect()
 }
 
-/// The best that is surely better and keeps to the bounds; of those that are as good the one
-/// with the fewest steps.
-fn chosen(tried: &[Tried], trials: &[Trial], finalists: usize) -> Option<usize> {
+/// The finalist that is surely better and keeps to the bounds; of those that are as good as the
+/// best the one with the fewest steps.
+fn chosen(judge: &Judge, trials: &[Trial]) -> Option<usize> {
+    let judged = judge.differences(trials);
     let is_good = |i: &usize| {
-        let t = &tried[*i];
-        // A load that is the same with each seed is what it is.
-        let is_better = match t.verdict {
-            Some(Verdict::NoSpread) => t.gain > HELPS,
-            verdict => verdict == Some(Verdict::Better),
-        };
-        is_better && t.breaks.is_empty()
+        let t = &trials[*i];
+        let verdict = judged[*i].verdict(judge.goal.metric.aim);
+        t.round.is_some() && is_sure(verdict, t.gain) && t.breaks.is_empty()
     };
-    let good: Vec<usize> = (0..finalists).filter(is_good).collect();
-    let best = good.iter().map(|i| tried[*i].gain).fold(0.0, f64::max);
+    let good: Vec<usize> = (0..trials.len()).filter(is_good).collect();
+    let best = good.iter().map(|i| trials[*i].gain).fold(0.0, f64::max);
     let as_good = good
         .into_iter()
-        .filter(|i| tried[*i].gain * AS_GOOD >= best);
+        .filter(|i| trials[*i].gain * AS_GOOD >= best);
     as_good.min_by_key(|i| (trials[*i].candidate.steps.len(), *i))
 }
 
@@ -389,6 +410,7 @@ mod tests {
             gain,
             gain_once: gain,
             breaks: breaks.iter().map(|b| (*b).to_owned()).collect(),
+            round: None,
         }
     }
 

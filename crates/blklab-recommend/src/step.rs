@@ -191,6 +191,19 @@ impl Candidate {
         Candidate::new(all.cloned().collect())
     }
 
+    /// Whether both have the same steps, in whatever order.
+    pub(crate) fn is_same(&self, other: &Candidate) -> bool {
+        let has = |step: &Step| other.steps.iter().any(|s| s.what == step.what);
+        self.steps.len() == other.steps.len() && self.steps.iter().all(has)
+    }
+
+    /// Its steps that another one does not have.
+    pub(crate) fn without(&self, other: &Candidate) -> Candidate {
+        let has = |step: &&Step| other.steps.iter().any(|s| s.what == step.what);
+        let steps = self.steps.iter().filter(|s| !has(s));
+        Candidate::new(steps.cloned().collect())
+    }
+
     /// Whether all steps of both can be made at once.
     pub(crate) fn goes_with(&self, other: &Candidate) -> bool {
         let mut own = self.steps.iter();

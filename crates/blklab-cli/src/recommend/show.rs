@@ -4,7 +4,7 @@
 use super::paste;
 use crate::output::{hanging, paragraph};
 use anyhow::Result;
-use blklab_recommend::{Price, Recommendation, Tried};
+use blklab_recommend::{Price, Pruned, Recommendation, Tried};
 use std::io::Write;
 
 /// Rows of the table, unless all are wanted.
@@ -49,6 +49,7 @@ pub(super) fn show(out: &mut impl Write, r: &Recommendation, all: bool) -> Resul
             r.keeps.join("; ")
         }
     )];
+    notes.extend(r.pruned.as_ref().map(|p| pruned(p, r.repetitions)));
     notes.push(format!(
         "the intervals are of {} seeds: random offsets, the device's state; another load may \
          behave otherwise",
@@ -59,6 +60,31 @@ pub(super) fn show(out: &mut impl Write, r: &Recommendation, all: bool) -> Resul
         hanging(out, "note: ", 6, &note)?;
     }
     Ok(())
+}
+
+/// What became of the parts of the best combination.
+fn pruned(p: &Pruned, seeds: u32) -> String {
+    let gone = p
+        .left_out
+        .iter()
+        .map(|l| format!("{} ({} with it, {} without)", l.what, l.with, l.without));
+    let gone: Vec<String> = gone.collect();
+    let mut text = format!(
+        "{} of these runs were for the best combination with each of its parts left out: ",
+        p.runs
+    );
+    text += &if gone.is_empty() {
+        "none can go".to_owned()
+    } else {
+        format!(
+            "what {seeds} seeds show no gain by is gone, {}",
+            gone.join(", then ")
+        )
+    };
+    match p.not_run {
+        0 => text,
+        more => text + &format!("; {more} such parts could not be run (-v says why)"),
+    }
 }
 
 /// The answer.

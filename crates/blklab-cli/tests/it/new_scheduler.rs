@@ -51,6 +51,33 @@ fn a_crate_is_written_once_with_the_source_of_this_build() {
     assert!(!f.path("other").exists());
 }
 
+/// Of an installed command: the source tree is the one that is named, and of its version.
+#[test]
+fn the_crate_is_built_with_the_source_tree_that_is_named() {
+    let f = Folder::new();
+    let version = env!("CARGO_PKG_VERSION");
+    for (tree, version) in [("same", version), ("old", "0.0.0")] {
+        f.write(&format!("{tree}/crates/blklab/Cargo.toml"), "");
+        f.write(
+            &format!("{tree}/Cargo.toml"),
+            format!("[workspace.package]\nversion = \"{version}\"\n"),
+        );
+    }
+    let asked = |tree: &str| {
+        let args = ["new-scheduler", "--like", "noop", "mine", "--blklab", tree];
+        f.run(&args)
+    };
+    let old = asked("old");
+    assert_eq!(old.code, Some(2));
+    assert!(old.stderr.contains("another version"), "{}", old.stderr);
+    assert!(!f.path("mine").exists());
+    assert_eq!(asked("same").code, Some(0));
+    let tree = f.path("same").canonicalize().expect("a folder");
+    let crates = format!("{}/crates/blklab-sched\"", tree.display());
+    let manifest = f.read("mine/Cargo.toml");
+    assert!(manifest.contains(&crates), "{manifest}");
+}
+
 /// What cargo prints in a crate that was written; all share what they are built of.
 fn cargo(f: &Folder, krate: &str, what: &str) -> String {
     let mut cargo = Command::new("cargo");
