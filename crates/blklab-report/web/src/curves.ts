@@ -182,7 +182,11 @@ function marks(u: uPlot, named: Named[], least: number, isNamed: boolean): void 
     const text = `${n.name} ${time(c.max_ns)}`;
     const isBeyond = x + g.measureText(text).width > u.bbox.left + u.bbox.width + 68 * ratio;
     g.textAlign = isBeyond ? "right" : "left";
-    g.fillText(text, isBeyond ? x - 18 * ratio : x, y);
+    const at = isBeyond ? x - 18 * ratio : x;
+    g.lineWidth = 4 * ratio;
+    g.strokeStyle = t.paper;
+    g.strokeText(text, at, y);
+    g.fillText(text, at, y);
   }
   g.restore();
 }

@@ -95,19 +95,25 @@ function start(report: Report): void {
     all.forEach(drawAll);
   }
   const seen = () => all.filter((s) => !s.article.classList.contains("away"));
-  onThemeChange(() => {
+  const redraw = () => {
     document.querySelectorAll("[data-chart]").forEach((place) => place.replaceChildren());
     drawCompared();
     seen().forEach(drawAll);
-  });
-  // On paper nobody can choose: all are there.
+  };
+  onThemeChange(redraw);
+  // On paper nobody can choose: all are there, as wide as a sheet.
   let away: HTMLElement[] = [];
   addEventListener("beforeprint", () => {
     away = articles.filter((article) => article.classList.contains("away"));
     away.forEach((article) => article.classList.remove("away"));
-    all.forEach(drawAll);
+    document.body.classList.add("paper");
+    redraw();
   });
-  addEventListener("afterprint", () => away.forEach((article) => article.classList.add("away")));
+  addEventListener("afterprint", () => {
+    away.forEach((article) => article.classList.add("away"));
+    document.body.classList.remove("paper");
+    redraw();
+  });
   document.documentElement.dataset.ready = "true";
 }
 

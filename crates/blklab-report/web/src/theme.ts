@@ -19,7 +19,7 @@ export interface Theme {
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
 export function theme(): Theme {
-  const isDark = dark.matches && !matchMedia("print").matches;
+  const isDark = dark.matches && !document.body.classList.contains("paper");
   return isDark
     ? { ink: "#e8e8e8", faint: "#4a4a4a", paper: "#161616", mark: "#ffd75e", groups: DARK, phases: PHASES_DARK }
     : { ink: "#1a1a1a", faint: "#dddddd", paper: "#ffffff", mark: "#b00020", groups: LIGHT, phases: PHASES };

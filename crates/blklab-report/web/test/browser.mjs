@@ -97,6 +97,12 @@ for (const name of pages) {
     await page.waitForTimeout(50);
     check(name, await page.locator("article:not(.away) .tip").isVisible(), "a finding leads nowhere");
   }
+
+  // On paper all members are there, no wider than a sheet.
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  check(name, (await page.locator("article.away").count()) === 0, "a member is not printed");
+  const widths = await page.locator("canvas").evaluateAll((all) => all.map((c) => c.getBoundingClientRect().width));
+  check(name, Math.max(...widths) <= 680, `a chart of ${Math.max(...widths)} pixels is cut off in print`);
   console.log(`${name}: first paint ${paint.toFixed(0)} ms, zoom and hover at most ${slowest.toFixed(0)} ms`);
   await page.close();
 }
