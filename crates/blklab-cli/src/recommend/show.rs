@@ -49,7 +49,7 @@ pub(super) fn show(out: &mut impl Write, r: &Recommendation, all: bool) -> Resul
             r.keeps.join("; ")
         }
     )];
-    notes.extend(r.pruned.as_ref().map(|p| pruned(p, r.repetitions)));
+    notes.extend(r.pruned.as_ref().map(pruned));
     notes.push(format!(
         "the intervals are of {} seeds: random offsets, the device's state; another load may \
          behave otherwise",
@@ -63,24 +63,24 @@ pub(super) fn show(out: &mut impl Write, r: &Recommendation, all: bool) -> Resul
 }
 
 /// What became of the parts of the best combination.
-fn pruned(p: &Pruned, seeds: u32) -> String {
+fn pruned(p: &Pruned) -> String {
     let gone = p
         .left_out
         .iter()
         .map(|l| format!("{} ({} with it, {} without)", l.what, l.with, l.without));
     let gone: Vec<String> = gone.collect();
-    let mut text = format!(
-        "{} of these runs were for the best combination with each of its parts left out: ",
-        p.runs
-    );
-    text += &if gone.is_empty() {
+    let became = if gone.is_empty() {
         "none can go".to_owned()
     } else {
         format!(
-            "what {seeds} seeds show no gain by is gone, {}",
+            "left out, as what it gains is below 5 % or not sure: {}",
             gone.join(", then ")
         )
     };
+    let text = format!(
+        "{} of these runs tried the best combination without each of its parts; {became}",
+        p.runs
+    );
     match p.not_run {
         0 => text,
         more => text + &format!("; {more} such parts could not be run (-v says why)"),

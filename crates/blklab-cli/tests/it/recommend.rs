@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `blklab recommend`: what to set, with its price.
 
-use crate::support::Folder;
+use crate::support::{Folder, root};
 use serde_json::Value;
 
 /// A reader whose reads wait behind a writer that keeps the device full.
@@ -137,6 +137,39 @@ fn few_runs_are_enough_and_no_more_are_made() {
             .is_some_and(|s| s.ends_with("25 runs are not enough"))
     };
     assert!(left.iter().any(is_limit), "{left:?}");
+}
+
+/// `nr_requests=7` beside a limit on asynchronous requests gains next to nothing.
+#[test]
+fn what_adds_nothing_is_left_out_and_said_within_the_budget() {
+    let folder = Folder::new();
+    let file = root().join("examples/container-host.fio");
+    let asked = |more: &[&str]| {
+        let mut args = vec!["recommend", file.to_str().expect("text"), "--fs", "ext4"];
+        args.extend(["--device", "sata-ssd", "--for", "read p99.9 of web"]);
+        args.extend(["--format", "json"]);
+        args.extend(more);
+        let answer: Value = serde_json::from_str(&folder.ok(&args)).expect("it is JSON");
+        answer
+    };
+    let answer = asked(&[]);
+    let left_out = &answer["pruned"]["left_out"];
+    assert_eq!(left_out[0]["what"], "nr_requests=7");
+    let best = best(&answer);
+    assert_eq!(best["what"], "async_depth=4");
+    assert_eq!(
+        (&best["seeds"], &best["verdict"]),
+        (&5.into(), &"better".into())
+    );
+    let runs = answer["pruned"]["runs"].as_u64().expect("a number");
+    assert!((1..=8).contains(&runs), "{runs}");
+    // Where there is no budget for a part, that is said.
+    let few = asked(&["--max-runs", "66"]);
+    assert!(few["runs"].as_u64().expect("a number") <= 66);
+    assert_eq!(few["pruned"]["not_run"], 1);
+    let told = few["not_tried"].as_array().expect("a list");
+    let expected = "nr_requests=7, as a part of the answer: 66 runs are not enough";
+    assert!(told.contains(&expected.into()), "{told:?}");
 }
 
 #[test]
