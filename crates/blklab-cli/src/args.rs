@@ -1120,11 +1120,15 @@ pub(crate) struct RecordArgs {
     /// (switches of the tasks that submit I/O)
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     pub(crate) also: Vec<String>,
+    /// Record through which functions of the kernel a task came to queue each bio (its stack),
+    /// for blklab why, trace slow and trace life; this makes each I/O a little longer
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// Buffer of each CPU: 64k, 8m
     #[arg(long, value_name = "SIZE", default_value = "8m", value_parser = buffer_kb)]
     pub(crate) buffer: u32,
     /// Remove what killed recorders left in tracefs, and record nothing
-    #[arg(long, conflicts_with_all = ["device", "duration_ns", "also", "command", "last", "trigger"])]
+    #[arg(long, conflicts_with_all = ["device", "duration_ns", "also", "command", "last", "trigger", "stacks"])]
     pub(crate) clean: bool,
     /// Record while this runs
     #[arg(last = true, value_name = "COMMAND")]

@@ -8,7 +8,7 @@ use crate::progress::Watcher;
 use anyhow::{Result, bail};
 use blklab::explain::{Explained, Request, Survey};
 use blklab::findings::slow::{Life, Which};
-use blklab::findings::{Report, counted, time_text};
+use blklab::findings::{Report, counted, time_text, way_in};
 use blklab::trace::Action;
 use serde::Serialize;
 use std::io::Write;
@@ -191,6 +191,9 @@ pub(crate) fn show(
     }
     for e in &life.events {
         writeln!(out, "  {}", blklab::why::line(e, report, times_as_given))?;
+    }
+    if let Some(way) = way_in(&life.events) {
+        part(out, "way in", &way)?;
     }
     Ok(())
 }

@@ -62,6 +62,7 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
         buffer_kb: a.buffer,
         keep: keep(a),
         is_watched: a.trigger.is_some(),
+        has_stacks: a.stacks,
     };
     let interrupt = Interrupt::watch();
     let ending = Ending::watch()?;
@@ -80,7 +81,7 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
     let used_ns = processor_ns()
         .zip(used_ns)
         .map(|(now, then)| now.saturating_sub(then));
-    let recorded = recorder.finish()?;
+    let recorded = recorder.finish(&roots)?;
     report(a, &recorded, took, used_ns)?;
     let amounts = amounts(&a.output)?;
     let writers = writers.names(|pid| amounts.written.get(&pid).copied().unwrap_or(0));
@@ -89,6 +90,13 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
         found.push(format!("{WRITERS}{}", writers.join(", ")));
     }
     write_contexts(&contexts, &places, disk.is_some(), &amounts, &found)?;
+    if a.stacks && recorded.nr_stacks == 0 && !amounts.queued.is_empty() {
+        bail!(
+            "--stacks: {} has no stacks: before Linux 5.17 (and stable releases of March 2022) the \
+             kernel writes them to tracefs's own buffer, not to that of an instance",
+            a.output.display()
+        );
+    }
     Ok(match ended {
         Some(status) if !status.success() => {
             let name = Path::new(&a.command[0]).display();
@@ -333,6 +341,13 @@ fn report(a: &RecordArgs, recorded: &Recorded, took: Duration, used_ns: Option<u
             "overhead: the recorder used {:.1} % of a processor, beside what the kernel takes for \
              each event",
             part * 100.0
+        )?;
+    }
+    if a.stacks {
+        writeln!(
+            err,
+            "{} of who queued bios",
+            counted(recorded.nr_stacks, "stacks")
         )?;
     }
     if recorded.nr_lost > 0 {

@@ -167,9 +167,14 @@ fn left_out(events: &BTreeMap<&'static str, u64>) -> Option<String> {
     } else {
         ""
     };
+    let stacks = if events.contains_key("kernel_stack") {
+        ", and none for stacks"
+    } else {
+        ""
+    };
     (all > 0).then(|| {
         format!(
-            "without {} ({}{more}): of all formats only NAME.txt has a place for them",
+            "without {} ({}{more}): of all formats only NAME.txt has a place for them{stacks}",
             counted(all, "events of other parts of the kernel"),
             names.join(", ")
         )

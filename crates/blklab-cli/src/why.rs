@@ -340,6 +340,9 @@ impl<W: Write> Text<'_, W> {
         if more > 0 {
             writeln!(self.out, "   and {more} more")?;
         }
+        if let Some(way) = instance.way_in() {
+            part(self.out, "way in", &way)?;
+        }
         Ok(())
     }
 
@@ -389,6 +392,7 @@ mod tests {
                 action: Action::Queue,
             },
             text: None,
+            stack: None,
         };
         let numbers = |times: &[u64]| {
             let all: Vec<Evidence> = (1..).zip(times).map(|(n, ns)| at(n, *ns)).collect();

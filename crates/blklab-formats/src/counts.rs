@@ -7,7 +7,7 @@ use blklab_types::{Time, visible};
 pub(crate) const COUNT_MAX: u64 = 1 << 60;
 
 /// Counts of one reading. Everything that did not become an item of the
-/// stream is in here; all zero but the first six means a flawless trace.
+/// stream is in here; all zero but the first seven means a flawless trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
     /// Events given.
@@ -18,6 +18,8 @@ pub struct ReadCounts {
     pub processes: u64,
     /// Events of other parts of the kernel given.
     pub kernel_events: u64,
+    /// Stacks of tasks given.
+    pub stacks: u64,
     /// Records or lines without meaning for analysis: timestamps, summaries,
     /// comments.
     pub notes: u64,

@@ -42,6 +42,7 @@ enum Kept {
     Event(Event),
     Message(Event, String),
     Kernel(KernelEvent),
+    Stack(Time, Pid, String),
     Process(Time, Pid, String),
     NewRecording,
 }
@@ -52,6 +53,11 @@ impl Kept {
             Item::Event(e) => Kept::Event(e),
             Item::Message(e, text) => Kept::Message(e, text.to_owned()),
             Item::Kernel(e) => Kept::Kernel(e),
+            Item::Stack {
+                time,
+                pid,
+                functions,
+            } => Kept::Stack(time, pid, functions.to_owned()),
             Item::Process { time, pid, comm } => Kept::Process(time, pid, comm.to_owned()),
             Item::NewRecording => Kept::NewRecording,
         }
@@ -62,6 +68,11 @@ impl Kept {
             Kept::Event(e) => Item::Event(*e),
             Kept::Message(e, text) => Item::Message(*e, text),
             Kept::Kernel(e) => Item::Kernel(*e),
+            Kept::Stack(time, pid, functions) => Item::Stack {
+                time: *time,
+                pid: *pid,
+                functions,
+            },
             Kept::Process(time, pid, comm) => Item::Process {
                 time: *time,
                 pid: *pid,

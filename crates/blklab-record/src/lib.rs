@@ -19,6 +19,7 @@ mod context;
 mod disks;
 mod error;
 mod groups;
+mod head;
 mod instance;
 mod kept;
 mod members;
@@ -26,6 +27,7 @@ mod mounts;
 mod recorder;
 mod roots;
 mod stacked;
+mod stacks;
 mod sysfs;
 mod writers;
 

@@ -2,11 +2,12 @@
 //! Recording: buffers of the CPUs into files, and these into one.
 
 use crate::groups::{BLOCK, Group, SCHED_EVENTS};
+use crate::head::{head, read_large};
 use crate::instance::Instance;
 use crate::kept::Kept;
-use crate::{Disk, RecordError, Roots};
+use crate::{Disk, RecordError, Roots, stacks};
 use blklab_formats::PartialFile;
-use blklab_formats::tracedat::{Live, Submitters, TraceDatHead, write_trace_dat};
+use blklab_formats::tracedat::{Live, StackAddresses, Submitters, TraceDatHead, write_trace_dat};
 use blklab_trace::TraceSink;
 use blklab_types::Time;
 use rustix::fs::OFlags;
@@ -38,6 +39,8 @@ pub struct Options {
     pub keep: Option<Duration>,
     /// Whether events are decoded while they are recorded, for [`Recorder::drain_to`].
     pub is_watched: bool,
+    /// Whether the stack of each task that queues a bio is recorded.
+    pub has_stacks: bool,
 }
 
 /// A recording under way.
@@ -50,6 +53,7 @@ pub struct Recorder {
     out: PartialFile,
     page: Vec<u8>,
     submitters: Option<Submitters>,
+    stacks: Option<StackAddresses>,
     nr_filtered: usize,
     keep: Option<Duration>,
     live: Option<Live>,
@@ -81,6 +85,8 @@ pub struct Recorded {
     /// Tasks that submitted I/O whose switches were not recorded, since they were
     /// too many.
     pub nr_unfollowed: usize,
+    /// Stacks that were read from the buffers.
+    pub nr_stacks: u64,
 }
 
 impl Recorder {
@@ -102,20 +108,16 @@ impl Recorder {
         }
         instance.set("buffer_size_kb", &options.buffer_kb.to_string())?;
         let head = head(roots, &instance, &enabled)?;
-        let with_below = options.disk.as_ref().map(Disk::with_below);
+        let of_disks = options.disk.as_ref().map(filter_of_disks);
         let mut submitters = None;
         for (group, events) in &enabled {
             for event in events {
                 let folder = format!("events/{}/{event}", group.name);
                 let format = instance.read(&format!("{folder}/format"))?;
-                if let Some(disks) = &with_below
+                if let Some(filter) = &of_disks
                     && format.contains(" dev;")
                 {
-                    let wanted: Vec<String> = disks
-                        .iter()
-                        .map(|disk| format!("dev == {}", disk.number()))
-                        .collect();
-                    instance.set(&format!("{folder}/filter"), &wanted.join(" || "))?;
+                    instance.set(&format!("{folder}/filter"), filter)?;
                 }
                 if group.is_of_submitters() {
                     instance.set(&format!("{folder}/filter"), &filter_of(event, &[]))?;
@@ -124,6 +126,12 @@ impl Recorder {
                 }
             }
         }
+        let stacks = if options.has_stacks {
+            let filter = of_disks.as_deref();
+            Some(stacks::start(roots, &instance, head.page_bytes, filter)?)
+        } else {
+            None
+        };
         let live = if options.is_watched {
             Some(live(&instance, &head, &enabled)?)
         } else {
@@ -138,6 +146,7 @@ impl Recorder {
             out,
             instance,
             submitters,
+            stacks,
             nr_filtered: 0,
         };
         recorder.open_buffers(path)?;
@@ -230,6 +239,9 @@ impl Recorder {
                 if let Some(live) = &mut self.live {
                     live.page(cpu.number as u16, &self.page);
                 }
+                if let Some(stacks) = &mut self.stacks {
+                    stacks.scan(&self.page);
+                }
                 if let Some(submitters) = &mut self.submitters {
                     is_new |= submitters.scan(&self.page);
                 }
@@ -282,7 +294,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the rest cannot be read or the trace not be stored; nothing is left behind.
-    pub fn finish(mut self) -> Result<Recorded, RecordError> {
+    pub fn finish(mut self, roots: &Roots) -> Result<Recorded, RecordError> {
         self.instance.set("tracing_on", "0")?;
         self.drain()?;
         let mut stats = Vec::new();
@@ -296,6 +308,9 @@ impl Recorder {
             stats.push(format!("CPU: {}\n{text}", cpu.number));
         }
         self.head.cpu_stats = stats;
+        if let Some(found) = &self.stacks {
+            self.head.symbols = stacks::symbols(roots, found)?;
+        }
         let saved = read_large(&self.instance.path().join("../../saved_cmdlines"));
         self.head.comms = saved.unwrap_or_default();
         let store = |e: io::Error| RecordError::new(format!("cannot store the trace: {e}"));
@@ -319,6 +334,7 @@ impl Recorder {
             nr_events,
             nr_lost,
             is_cut,
+            nr_stacks: self.stacks.map_or(0, |s| s.nr_stacks()),
             nr_unfollowed: submitters - self.nr_filtered.min(submitters),
         })
     }
@@ -351,6 +367,13 @@ fn live(
     ))
 }
 
+/// A filter of events that name a device: of this one and those below it.
+fn filter_of_disks(disk: &Disk) -> String {
+    let disks = disk.with_below();
+    let wanted = disks.iter().map(|disk| format!("dev == {}", disk.number()));
+    wanted.collect::<Vec<_>>().join(" || ")
+}
+
 /// A filter of an event of the CPU scheduler for what happens to these tasks; nothing if there
 /// are none.
 fn filter_of(event: &str, pids: &[u32]) -> String {
@@ -380,92 +403,12 @@ fn counted(stats: &str, names: &[&str]) -> u64 {
     numbers.sum()
 }
 
-/// Reads a file in large steps: some of tracefs end after the first read, however short
-/// that is (`show_header`, kernel/trace/trace_events.c).
-fn read_large(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let (mut text, mut buf) = (Vec::new(), vec![0; 1 << 16]);
-    loop {
-        match file.read(&mut buf)? {
-            0 => return Ok(text),
-            n => text.extend_from_slice(&buf[..n]),
-        }
-    }
-}
-
-/// What the file says before its pages.
-fn head(
-    roots: &Roots,
-    instance: &Instance,
-    enabled: &[(&Group, Vec<String>)],
-) -> Result<TraceDatHead, RecordError> {
-    let events = roots.tracefs.join("events");
-    let read = |path: PathBuf| read_large(&path).map_err(|e| RecordError::at("read", &path, &e));
-    let header_page = read(events.join("header_page"))?;
-    let Some(page_bytes) = page_bytes(&String::from_utf8_lossy(&header_page)) else {
-        let path = events.join("header_page");
-        return Err(RecordError::new(format!(
-            "{}: no field data with offset and size",
-            path.display()
-        )));
-    };
-    let mut formats = Vec::new();
-    for (group, names) in enabled {
-        let folder = events.join(group.name);
-        let texts = names
-            .iter()
-            .map(|name| read(folder.join(name).join("format")));
-        formats.push((group.name.to_owned(), texts.collect::<Result<_, _>>()?));
-    }
-    let mut ftrace_formats = Vec::new();
-    if let Ok(entries) = fs::read_dir(events.join("ftrace")) {
-        let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-        paths.sort_unstable();
-        let texts = paths
-            .iter()
-            .filter_map(|path| fs::read(path.join("format")).ok());
-        ftrace_formats.extend(texts);
-    }
-    let uname = rustix::system::uname();
-    let words = [
-        uname.sysname(),
-        uname.nodename(),
-        uname.release(),
-        uname.version(),
-        uname.machine(),
-    ];
-    Ok(TraceDatHead {
-        page_bytes,
-        header_page,
-        header_event: read(events.join("header_event"))?,
-        ftrace_formats,
-        formats,
-        clock: instance.read("trace_clock")?.trim().to_owned(),
-        uname: words.map(|w| w.to_string_lossy().into_owned()).join(" "),
-        ..TraceDatHead::default()
-    })
-}
-
-/// Bytes of a page: where its data begin, and how long they are.
-fn page_bytes(header_page: &str) -> Option<u32> {
-    let line = header_page.lines().find(|line| line.contains(" data;"))?;
-    let number = |name: &str| -> Option<u32> {
-        let (_, rest) = line.split_once(name)?;
-        rest.split(';').next()?.trim().parse().ok()
-    };
-    number("offset:")?.checked_add(number("size:")?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn pages_and_stats_of_a_kernel() {
-        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-                    \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
-        assert_eq!(page_bytes(text), Some(4096));
-        assert_eq!(page_bytes("field: int overwrite; offset:8; size:1;"), None);
+    fn stats_of_a_kernel() {
         let stats = "entries: 0\noverrun: 3\ncommit overrun: 1\nbytes: 0\n\
                      oldest event ts:     0.000000\ndropped events: 2\nread events: 40\n";
         assert_eq!(counted(stats, &["read events"]), 40);

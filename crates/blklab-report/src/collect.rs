@@ -185,6 +185,10 @@ impl TraceSink for Pass {
         self.search.kernel_event(event);
     }
 
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        self.search.stack(time, pid, functions);
+    }
+
     fn new_recording(&mut self) {
         self.search.new_recording();
         self.stats.new_recording();

@@ -94,6 +94,10 @@ impl<S: TraceSink> TraceSink for DigestSink<S> {
         self.inner.kernel_event(event);
     }
 
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        self.inner.stack(time, pid, functions);
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.inner.process(time, pid, comm);
     }

@@ -71,6 +71,12 @@ pub trait TraceSink {
         let _ = event;
     }
 
+    /// The functions of the kernel through which a task came to its last event, where a recorder
+    /// has kept them: their names, the innermost first, with [`BETWEEN_FRAMES`] between them.
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        let _ = (time, pid, functions);
+    }
+
     /// From now on `pid` is known as `comm` (at most 15 bytes are shown).
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         let _ = (time, pid, comm);
@@ -80,6 +86,9 @@ pub trait TraceSink {
     /// under way is heard of again, and times may begin anew.
     fn new_recording(&mut self) {}
 }
+
+/// What stands between the functions of a stack, each of which is called by the next.
+pub const BETWEEN_FRAMES: &str = " < ";
 
 /// What a trace says about itself, once, before the first event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,6 +145,10 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
         (**self).kernel_event(event);
     }
 
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        (**self).stack(time, pid, functions);
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         (**self).process(time, pid, comm);
     }
@@ -171,6 +184,10 @@ impl<S: TraceSink> TraceSink for Rc<RefCell<S>> {
         self.borrow_mut().kernel_event(event);
     }
 
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        self.borrow_mut().stack(time, pid, functions);
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.borrow_mut().process(time, pid, comm);
     }
@@ -203,6 +220,11 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn kernel_event(&mut self, event: &KernelEvent) {
         self.0.kernel_event(event);
         self.1.kernel_event(event);
+    }
+
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        self.0.stack(time, pid, functions);
+        self.1.stack(time, pid, functions);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
@@ -241,6 +263,12 @@ impl<S: TraceSink> TraceSink for Option<S> {
     fn kernel_event(&mut self, event: &KernelEvent) {
         if let Some(sink) = self {
             sink.kernel_event(event);
+        }
+    }
+
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        if let Some(sink) = self {
+            sink.stack(time, pid, functions);
         }
     }
 

@@ -13,6 +13,15 @@ pub enum Item<'a> {
     Message(Event, &'a str),
     /// An event of another part of the kernel.
     Kernel(KernelEvent),
+    /// How a task came to its last event: see [`TraceSink::stack`].
+    Stack {
+        /// When it was looked at.
+        time: Time,
+        /// Which task.
+        pid: Pid,
+        /// The names of functions, the innermost first.
+        functions: &'a str,
+    },
     /// From now on the process has this name.
     Process {
         /// Since when.
@@ -34,6 +43,11 @@ impl Item<'_> {
             Item::Event(ref event) => sink.event(event),
             Item::Message(ref event, text) => sink.message(event, text),
             Item::Kernel(ref event) => sink.kernel_event(event),
+            Item::Stack {
+                time,
+                pid,
+                functions,
+            } => sink.stack(time, pid, functions),
             Item::Process { time, pid, comm } => sink.process(time, pid, comm),
             Item::NewRecording => sink.new_recording(),
         }
@@ -110,6 +124,10 @@ impl<S: TraceSink> TraceSink for OrderCheck<S> {
     fn kernel_event(&mut self, event: &KernelEvent) {
         self.check(event.time);
         self.inner.kernel_event(event);
+    }
+
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        self.inner.stack(time, pid, functions);
     }
 
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {

@@ -25,6 +25,7 @@ struct Batch {
 enum Between {
     Message(Event, String),
     Kernel(KernelEvent),
+    Stack(Time, Pid, String),
     Process(Time, Pid, String),
     NewRecording,
 }
@@ -43,6 +44,7 @@ impl Batch {
             match between {
                 Between::Message(event, text) => sink.message(&event, &text),
                 Between::Kernel(event) => sink.kernel_event(&event),
+                Between::Stack(time, pid, functions) => sink.stack(time, pid, &functions),
                 Between::Process(time, pid, comm) => sink.process(time, pid, &comm),
                 Between::NewRecording => sink.new_recording(),
             }
@@ -122,6 +124,10 @@ impl TraceSink for Teller {
         self.between(Between::Kernel(*event));
     }
 
+    fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+        self.between(Between::Stack(time, pid, functions.to_owned()));
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.between(Between::Process(time, pid, comm.to_owned()));
     }
@@ -195,6 +201,11 @@ mod tests {
             self.0.push(format!("kernel {}", event.time.ns()));
         }
 
+        fn stack(&mut self, time: Time, pid: Pid, functions: &str) {
+            self.0
+                .push(format!("stack {} {pid} {functions}", time.ns()));
+        }
+
         fn process(&mut self, time: Time, pid: Pid, comm: &str) {
             self.0.push(format!("process {} {pid} {comm}", time.ns()));
         }
@@ -249,6 +260,11 @@ mod tests {
                     time,
                     pid: 7,
                     comm: "ls",
+                },
+                7 => Item::Stack {
+                    time,
+                    pid: 7,
+                    functions: "submit_bio",
                 },
                 9 => Item::NewRecording,
                 11 | 12 => Item::Kernel(kernel),

@@ -357,6 +357,11 @@ impl TraceSink for TraceOut {
         }
     }
 
+    /// No format that is written has a place for it.
+    fn stack(&mut self, _: Time, _: Pid, _: &str) {
+        *self.left_out.entry("kernel_stack").or_default() += 1;
+    }
+
     fn process(&mut self, time: Time, pid: Pid, comm: &str) {
         self.out.process(time, pid, &self.format.held(comm));
     }

@@ -2,6 +2,7 @@
 //! What a finding says.
 
 use super::remedy::Remedy;
+use super::stacks::short;
 use crate::names::who;
 use blklab_trace::Event;
 use blklab_types::{Dev, Pid, Time};
@@ -248,6 +249,19 @@ pub struct Instance {
     pub evidence: Vec<Evidence>,
 }
 
+impl Instance {
+    /// How a task came to submit what it shows, in short, if the recorder has kept that.
+    pub fn way_in(&self) -> Option<String> {
+        way_in(&self.evidence)
+    }
+}
+
+/// How a task came to submit what the first of these events shows that tells it, in short.
+pub fn way_in(evidence: &[Evidence]) -> Option<String> {
+    let stack = evidence.iter().find_map(|e| e.stack.as_deref())?;
+    Some(short(stack))
+}
+
 /// An event that shows something.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
@@ -259,6 +273,10 @@ pub struct Evidence {
     /// What it says, if it is a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// The functions of the kernel through which its task came there, the innermost first, if it
+    /// is a Q of which the recorder has kept that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
 }
 
 /// How sure a finding is.

@@ -58,6 +58,7 @@ pub mod section;
 pub mod slow;
 pub mod spans;
 pub mod spells;
+pub mod stacks;
 mod sums;
 mod tasks;
 mod threads;
@@ -69,7 +70,7 @@ pub mod whole;
 
 pub use context::{Context, ContextError};
 pub use finding::{
-    Confidence, Evidence, Finding, Instance, Party, Weight, counted, parties, time_text,
+    Confidence, Evidence, Finding, Instance, Party, Weight, counted, parties, time_text, way_in,
 };
 pub use kinds::ALL;
 pub use remedy::{Act, Outside, Remedy, Serving};
@@ -355,6 +356,10 @@ impl TraceSink for Search {
         let watchers = self.lives.sink();
         watchers.sums.start.get_or_insert(event.time);
         watchers.gatherer.kernel_event(event);
+    }
+
+    fn stack(&mut self, _: Time, pid: Pid, functions: &str) {
+        self.lives.sink().gatherer.stack(pid, functions);
     }
 
     fn new_recording(&mut self) {

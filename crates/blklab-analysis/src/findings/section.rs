@@ -10,11 +10,12 @@ use super::disk::{Disk, Request, Shown};
 use super::divide::divide;
 use super::finding::{Evidence, Instance};
 use super::spells::{Spell, Tracker, What};
+use super::stacks::Stacks;
 use super::who_waits::{self, Told};
 use crate::lifecycle::{BioLife, RequestLife};
 use crate::names::Names;
 use blklab_trace::{Action, Event, KernelEvent, Rwbs};
-use blklab_types::{Dev, Op, Time};
+use blklab_types::{Dev, Op, Pid, Time};
 use std::collections::BTreeMap;
 
 /// Events of a section.
@@ -37,6 +38,8 @@ pub struct Section {
     events: Vec<Event>,
     /// Places of the events in order of time, where they are not.
     order: Option<Vec<u32>>,
+    /// How tasks came to their Q.
+    stacks: Stacks,
     /// The devices, by number.
     pub disks: Vec<Disk>,
     /// What other parts of the kernel did, in order of its end.
@@ -67,6 +70,18 @@ impl Section {
         }
     }
 
+    /// Whether the stack of any Q is known.
+    pub fn has_stacks(&self) -> bool {
+        !self.stacks.is_empty()
+    }
+
+    /// Through which functions a task came to queue the first bio of a request, if that is known.
+    pub fn stack_of(&self, r: &Request) -> Option<&str> {
+        let sectors = [r.life.sector, r.end()];
+        let place = self.find_place(Action::Queue, r.life.dev, r.queue?, sectors)?;
+        self.stacks.at(place)
+    }
+
     /// From the first event to the last.
     pub fn span(&self) -> [Time; 2] {
         let times = || self.events.iter().map(|e| e.time);
@@ -79,6 +94,7 @@ impl Section {
             number: self.first + place as u64 + 1,
             event: self.events[place],
             text: None,
+            stack: self.stacks.at(place).map(str::to_owned),
         }
     }
 
@@ -89,14 +105,25 @@ impl Section {
         action: Action,
         dev: Dev,
         time: Time,
-        [begin, end]: [u64; 2],
+        sectors: [u64; 2],
     ) -> Option<Evidence> {
+        let place = self.find_place(action, dev, time, sectors)?;
+        Some(self.evidence(place))
+    }
+
+    fn find_place(
+        &self,
+        action: Action,
+        dev: Dev,
+        time: Time,
+        [begin, end]: [u64; 2],
+    ) -> Option<usize> {
         let mut then = self.places_from(time).take_while(|(_, e)| e.time == time);
         let found = then.find(|(_, e)| {
             let is_there = overlap([e.sector, e.end_sector()], [begin, end]);
             e.action == action && e.dev == dev && is_there
         });
-        found.map(|(place, _)| self.evidence(place))
+        found.map(|(place, _)| place)
     }
 
     /// The events from a time on, in order of time, each with its place among
@@ -188,6 +215,7 @@ pub fn in_order(evidence: &mut Vec<Evidence>) {
 pub(super) struct Gatherer {
     first: u64,
     events: Vec<Event>,
+    stacks: Stacks,
     devices: BTreeMap<Dev, Gathered>,
     is_sorted: bool,
     tracker: Tracker,
@@ -281,6 +309,11 @@ impl Gatherer {
         self.tracker.event(number, event, &mut self.spells);
     }
 
+    /// Takes the stack of a task, which is of its last Q.
+    pub(super) fn stack(&mut self, pid: Pid, functions: &str) {
+        self.stacks.add(&self.events, pid, functions);
+    }
+
     /// The number of the next event.
     pub(super) fn next(&self) -> u64 {
         self.first + self.events.len() as u64
@@ -365,6 +398,7 @@ impl Gatherer {
             start: Time::default(),
             first: self.first,
             events: self.events,
+            stacks: self.stacks,
             order,
             disks: self.devices.into_iter().map(disk).collect(),
             spells,

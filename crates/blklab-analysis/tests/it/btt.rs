@@ -107,7 +107,7 @@ fn read_trace(path: &Path, case: &str) -> Recorded {
         match item {
             Item::Process { pid, comm, .. } => names.push((pid, comm.into())),
             Item::Event(event) => events.event(&event),
-            Item::Message(..) | Item::Kernel(_) | Item::NewRecording => {}
+            Item::Message(..) | Item::Kernel(_) | Item::Stack { .. } | Item::NewRecording => {}
         }
     }
     Recorded {

@@ -599,6 +599,7 @@ fn each_kind_is_found_first_in_its_trace() {
         .into_iter()
         .chain(crate::mailed::KINDS)
         .chain(crate::excerpts::KINDS)
+        .chain(crate::stacks::KINDS)
         .chain(crate::verdicts::KINDS);
     let mut seen: BTreeSet<&str> = elsewhere.collect();
     let mut wrong = Vec::new();

@@ -13,4 +13,5 @@ mod legacy;
 mod limits;
 mod mailed;
 mod metrics;
+mod stacks;
 mod verdicts;

@@ -109,6 +109,9 @@ impl Info {
         if !beside.is_empty() {
             put(out, "beside", &beside.join(", "))?;
         }
+        if counts.stacks > 0 {
+            put(out, "stacks", &counts.stacks.to_string())?;
+        }
         if counts.new_recordings > 0 {
             let nr = counts.new_recordings + 1;
             let text = format!("{nr}, one behind the other; none has to do with another");
@@ -281,6 +284,7 @@ impl Info {
             "messages": self.stats.nr_messages,
             "kinds": named(&self.kinds()),
             "beside": named(&self.scope.kernel_events().collect::<Vec<_>>()),
+            "stacks": counts.stacks,
             "recordings": counts.new_recordings + 1,
             "start_ns": self.stats.start_ns,
             "end_ns": self.stats.end_ns,

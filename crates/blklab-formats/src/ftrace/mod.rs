@@ -13,6 +13,7 @@
 //! Fields of the events: include/trace/events/block.h of Linux 3.0 to 6.18;
 //! columns in front: kernel/trace/trace_output.c, perf-script(1).
 
+mod frames;
 mod head;
 mod parse;
 mod read;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One line of tracepoints, taken apart.
 
+use super::frames::frame;
 use super::head::{self, Head};
 use super::traced::{Traced, Unnumbered};
 use crate::blkparse::{Details, details};
@@ -41,6 +42,9 @@ impl Dialect for Ftrace {
                 begins_summary: false,
             };
         }
+        if let Some(said) = frame(line) {
+            return said;
+        }
         let parsed = self.event(line).unwrap_or_else(Line::from);
         match &parsed {
             Line::Event { event, .. } => {
@@ -71,6 +75,9 @@ impl Ftrace {
         if let Some(dev) = device(word) {
             return Ok(traced(&head, dev, &mut rest));
         }
+        if word == b"<stack" {
+            return Ok(stack(&head));
+        }
         let Some(name) = word.strip_suffix(b":").filter(|name| !name.is_empty()) else {
             let problem = "no event behind the time";
             return Err(match word {
@@ -92,6 +99,9 @@ impl Ftrace {
         name: &'a [u8],
         mut rest: Rest<'a>,
     ) -> Option<Line<'a>> {
+        if name == b"kernel_stack" {
+            return Some(stack(head));
+        }
         let Some(kind) = self.kinds.kind(name) else {
             return other(head, name, rest.0);
         };
@@ -151,6 +161,15 @@ impl Ftrace {
             Some(line @ Line::Event { .. }) => Ok(line),
             _ => Err(other),
         }
+    }
+}
+
+/// What the lines behind this one belong to.
+fn stack<'a>(head: &Head<'_>) -> Line<'a> {
+    Line::Stack {
+        time: head.time,
+        pid: head.pid,
+        cpu: head.cpu,
     }
 }
 

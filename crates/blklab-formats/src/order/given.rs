@@ -59,6 +59,14 @@ impl Given {
                 self.text = text.into();
                 Item::Message(event, &self.text)
             }
+            Said::Stack(functions) => {
+                self.text = functions.into();
+                Item::Stack {
+                    time: event.time,
+                    pid: event.pid,
+                    functions: &self.text,
+                }
+            }
             Said::Kernel(said) => {
                 let (point, comm) = *said;
                 let item = Item::Kernel(KernelEvent {

@@ -4,6 +4,7 @@
 
 use crate::names::Comm;
 use blklab_trace::{Event, KernelEvent, Tracepoint};
+use blklab_types::{Dev, Pid, Time};
 use std::collections::VecDeque;
 
 /// What waits for its turn.
@@ -17,6 +18,8 @@ pub(crate) enum Said {
     Message(Box<str>),
     /// An event of another part of the kernel, and the name of its process.
     Kernel(Box<(Tracepoint, Option<Comm>)>),
+    /// The functions through which the task came to its last event.
+    Stack(Box<str>),
     /// Another recording begins.
     NewRecording,
 }
@@ -48,6 +51,14 @@ impl Held {
             said: Said::Kernel(Box::new((event.point, comm))),
             sequence: 0,
         }
+    }
+
+    /// The stack of a task, its place in the order likewise.
+    pub(crate) fn stack(time: Time, pid: Pid, cpu: u16, functions: String) -> Held {
+        Held::new(
+            Event::message(time, cpu, pid, Dev::default()),
+            Said::Stack(functions.into()),
+        )
     }
 
     pub(crate) fn at_ns(&self) -> i64 {

@@ -86,6 +86,7 @@ fn read(file: Vec<u8>) -> (Vec<String>, ReadCounts) {
             Item::Process { pid, comm, .. } => format!("{pid} is {comm}"),
             Item::Message(e, text) => format!("{} {text}", e.dev),
             Item::Kernel(e) => e.point.to_string(),
+            Item::Stack { functions, .. } => functions.to_owned(),
             Item::NewRecording => "again".to_owned(),
         });
     }

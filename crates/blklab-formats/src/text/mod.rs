@@ -2,6 +2,7 @@
 //! What readers of traces in text have in common: lines, their words, quoting,
 //! the order of events, and what is counted of them.
 
+mod frames;
 mod read;
 mod recording;
 mod words;
@@ -10,7 +11,7 @@ pub(crate) use read::{Dialect, TextReader};
 pub(crate) use words::{Rest, decimal, device, error, is_priority, length, rwbs, time};
 
 use blklab_trace::{Event, KernelEvent};
-use blklab_types::Time;
+use blklab_types::{Pid, Time};
 
 /// What a line is.
 ///
@@ -43,6 +44,10 @@ pub(crate) enum Line<'a> {
         /// Whether the time is its own.
         has_time: bool,
     },
+    /// The stack of a task comes, in lines of its own.
+    Stack { time: Time, pid: Pid, cpu: u16 },
+    /// A function of the stack of the event before, or of what said that it comes.
+    Frame(&'a [u8]),
     /// The recorder lost so many events here.
     Lost(u64),
     /// An event of another part of the kernel that is not read, by name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading a trace in text, whole or quoted in mail.
 
+use super::frames::Frames;
 use super::recording::Recording;
 use super::{Io, Line, unmarked};
 use crate::input::Input;
@@ -80,6 +81,7 @@ struct Found {
     recording: Recording,
     sequences: TextSequences,
     window: Window,
+    frames: Frames,
     counts: ReadCounts,
 }
 
@@ -96,6 +98,7 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
                 recording: Recording::default(),
                 sequences: TextSequences::default(),
                 window: Window::default(),
+                frames: Frames::default(),
                 counts: ReadCounts::default(),
             },
             dialect,
@@ -144,6 +147,7 @@ impl<R: Read, D: Dialect> TextReader<R, D> {
     fn read_line(&mut self) -> Result<(), FormatError> {
         let Some((len, total)) = self.next_line()? else {
             self.end_wrapped();
+            self.found.end_stack();
             self.at_end = true;
             return Ok(());
         };
@@ -276,6 +280,9 @@ impl Wrapped {
 impl Found {
     /// Takes a line that one of the dialects has taken apart.
     fn take(&mut self, line: Line<'_>, dialect: usize, len: usize) {
+        if !matches!(line, Line::Frame(_)) {
+            self.end_stack();
+        }
         match line {
             Line::Event {
                 event,
@@ -293,7 +300,10 @@ impl Found {
                         .check(event.cpu, event.dev, sequence, &mut self.counts);
                 }
                 self.push(event, comm, sequence, true);
+                self.frames.begin(event.time, event.pid, event.cpu);
             }
+            Line::Stack { time, pid, cpu } => self.frames.begin(time, pid, cpu),
+            Line::Frame(name) => self.frames.add(name),
             Line::Io(io) => self.take_io(&io, dialect),
             Line::Kernel {
                 event,
@@ -338,6 +348,15 @@ impl Found {
                 let (name, line) = (&self.name, self.line_number);
                 self.counts.example(|| format!("{name}:{line}: {problem}"));
             }
+        }
+    }
+
+    /// Puts a stack that has ended in its place, behind its event.
+    #[inline]
+    fn end_stack(&mut self) {
+        if let Some(stack) = self.frames.end() {
+            self.counts.stacks += 1;
+            self.window.push(stack);
         }
     }
 

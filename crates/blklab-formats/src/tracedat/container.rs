@@ -2,6 +2,7 @@
 //! Where in the file what is: formats, names of processes, the buffers of the CPUs.
 
 use super::formats::{EventFormat, KernelFormat};
+use super::stacks::{StackFormat, Symbols};
 use crate::FormatError;
 use crate::store::{Order, Store};
 use flate2::read::ZlibDecoder;
@@ -38,6 +39,10 @@ pub(super) struct Container {
     pub(super) events: Vec<EventFormat>,
     /// Events of other systems that are read.
     pub(super) kernel_events: Vec<KernelFormat>,
+    /// The event that holds stacks.
+    pub(super) stacks: Option<StackFormat>,
+    /// The functions in them.
+    pub(super) symbols: Symbols,
     /// Names of those that are not, by id.
     pub(super) others: Vec<(u16, String)>,
     /// Lines of `PID COMM`.
@@ -181,10 +186,10 @@ impl Container {
         header_info(c)?;
         self.ftrace_events(c)?;
         self.event_formats(c)?;
-        for _ in ["kallsyms", "printk"] {
-            let len = c.u32()?;
-            c.at += u64::from(len);
-        }
+        self.kallsyms(c)?;
+        // Formats of printk.
+        let len = c.u32()?;
+        c.at += u64::from(len);
         let len = c.u64()?;
         self.comms = c.bytes(len)?.to_vec();
         let nr_cpus = c.count()?;
@@ -208,6 +213,12 @@ impl Container {
             let (offset, size) = (c.u64()?, c.u64()?);
             self.buffer(cpu, offset, size);
         }
+        Ok(())
+    }
+
+    fn kallsyms(&mut self, c: &mut Cursor<'_>) -> Result<(), FormatError> {
+        let len = c.u32()?;
+        self.symbols = Symbols::parse(c.bytes(len.into())?);
         Ok(())
     }
 
@@ -244,6 +255,8 @@ impl Container {
         };
         if system == "block" {
             self.events.push(format);
+        } else if let (true, Some(stacks)) = (system == "ftrace", StackFormat::parse(text)) {
+            self.stacks = Some(stacks);
         } else if crate::kernel::is_known(format.name.as_bytes()) {
             self.kernel_events.extend(KernelFormat::parse(text));
         } else {
@@ -312,7 +325,8 @@ impl Container {
             match id {
                 OPTION_DONE => return Ok(offset),
                 OPTION_BUFFER => self.buffer_option(c, value)?,
-                OPTION_HEADER_INFO | OPTION_FTRACE | OPTION_EVENTS | OPTION_COMMS => {
+                OPTION_HEADER_INFO | OPTION_FTRACE | OPTION_EVENTS | OPTION_KALLSYMS
+                | OPTION_COMMS => {
                     c.at = offset;
                     let (_, store) = self.section(c)?;
                     let mut s = Cursor {
@@ -326,6 +340,7 @@ impl Container {
                         OPTION_HEADER_INFO => header_info(&mut s)?,
                         OPTION_FTRACE => self.ftrace_events(&mut s)?,
                         OPTION_EVENTS => self.event_formats(&mut s)?,
+                        OPTION_KALLSYMS => self.kallsyms(&mut s)?,
                         _ => {
                             let len = s.u64()?;
                             self.comms = s.bytes(len)?.to_vec();
@@ -394,6 +409,7 @@ const OPTION_UNAME: u16 = 5;
 const OPTION_HEADER_INFO: u16 = 16;
 const OPTION_FTRACE: u16 = 17;
 const OPTION_EVENTS: u16 = 18;
+const OPTION_KALLSYMS: u16 = 19;
 const OPTION_COMMS: u16 = 21;
 
 /// The layouts of pages and of heads of events, which have been the same since 2.6.33.

@@ -86,6 +86,11 @@ impl KernelFormat {
         data.get(start..start.checked_add((place >> 16) as usize)?)
     }
 
+    /// Where a field lies.
+    pub(super) fn field(&self, name: &str) -> Option<Field> {
+        Some(self.named(name)?.field)
+    }
+
     fn named(&self, name: &str) -> Option<&Named> {
         self.fields.iter().find(|f| f.name == name)
     }

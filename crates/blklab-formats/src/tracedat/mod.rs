@@ -10,10 +10,12 @@ mod formats;
 mod live;
 mod pages;
 mod read;
+mod stacks;
 mod write;
 
 pub use live::Live;
 pub use read::TraceDatReader;
+pub use stacks::StackAddresses;
 pub use write::{Submitters, TraceDatHead, write_trace_dat};
 
 use crate::ReadCounts;

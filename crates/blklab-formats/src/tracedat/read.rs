@@ -4,6 +4,7 @@
 use super::container::Container;
 use super::formats::{EventFormat, Field, KernelFormat};
 use super::pages::{Next, Pages};
+use super::stacks::{StackFormat, Symbols};
 use crate::fields;
 use crate::input::Input;
 use crate::kernel;
@@ -32,6 +33,9 @@ pub struct TraceDatReader {
     header: TraceHeader,
     events: HashMap<u16, EventFormat>,
     kernel_events: HashMap<u16, KernelFormat>,
+    long_bytes: usize,
+    stacks: Option<StackFormat>,
+    symbols: Symbols,
     others: HashMap<u16, String>,
     comms: HashMap<Pid, Comm>,
     cpus: Vec<Pages>,
@@ -86,6 +90,9 @@ impl TraceDatReader {
             },
             events: events.collect(),
             kernel_events: by_id.collect(),
+            long_bytes: container.long_bytes,
+            stacks: container.stacks,
+            symbols: container.symbols,
             others: container.others.into_iter().collect(),
             comms: comms(&container.comms),
             heads: vec![None; cpus.len()],
@@ -142,6 +149,9 @@ impl TraceDatReader {
             if self.kernel_events.contains_key(&id) {
                 return self.kernel_event(idx, id, Time(time_ns));
             }
+            if self.stacks.as_ref().is_some_and(|s| s.id == id) {
+                return self.stack(idx, Time(time_ns));
+            }
             let name = self.others.get(&id).map_or("unknown", String::as_str);
             self.counts.other_event(name.as_bytes());
             return None;
@@ -185,6 +195,21 @@ impl TraceDatReader {
 }
 
 impl TraceDatReader {
+    /// The stack in the record of a CPU; none if nothing says what its functions are called.
+    fn stack(&mut self, idx: usize, time: Time) -> Option<Held> {
+        let (pages, format) = (&self.cpus[idx], self.stacks.as_ref()?);
+        let (data, order) = (pages.record(), self.order);
+        let addresses = format.addresses(order, self.long_bytes, data);
+        let words = self.symbols.words(addresses);
+        let pid = format.pid(order, data).filter(|_| plausible::is_time(time));
+        let (Some(words), Some(pid)) = (words, pid) else {
+            self.counts.other_event(b"kernel_stack");
+            return None;
+        };
+        self.counts.stacks += 1;
+        Some(Held::stack(time, pid, pages.cpu, words))
+    }
+
     /// What the record of a CPU says of another part of the kernel.
     fn kernel_event(&mut self, idx: usize, id: u16, time: Time) -> Option<Held> {
         let (pages, format) = (&self.cpus[idx], self.kernel_events.get(&id)?);

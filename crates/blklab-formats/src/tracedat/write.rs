@@ -32,6 +32,8 @@ pub struct TraceDatHead {
     pub ftrace_formats: Vec<Vec<u8>>,
     /// `format` of each event that may appear, by system.
     pub formats: Vec<(String, Vec<Vec<u8>>)>,
+    /// Lines of `/proc/kallsyms`: the functions of stacks.
+    pub symbols: String,
     /// `saved_cmdlines`: lines of PID and name.
     pub comms: Vec<u8>,
     /// `trace_clock`.
@@ -67,8 +69,10 @@ impl TraceDatHead {
             out.push(0);
             put_texts(&mut out, formats);
         }
-        // Neither symbols nor formats of printk.
-        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&(self.symbols.len() as u32).to_ne_bytes());
+        out.extend_from_slice(self.symbols.as_bytes());
+        // No formats of printk.
+        out.extend_from_slice(&[0; 4]);
         put_text(&mut out, &self.comms);
         out.extend_from_slice(&nr_cpus.to_ne_bytes());
         out.extend_from_slice(b"options  \0");

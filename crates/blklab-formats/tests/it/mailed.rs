@@ -16,6 +16,7 @@ fn lines<E: std::fmt::Debug>(source: &mut impl TraceSource<Error = E>) -> Vec<St
             Item::Event(event) => event.to_string(),
             Item::Message(event, text) => format!("{event}: {text}"),
             Item::Kernel(event) => event.point.to_string(),
+            Item::Stack { functions, .. } => functions.to_owned(),
             Item::Process { pid, comm, .. } => format!("{pid} is {comm}"),
             Item::NewRecording => "new recording".to_owned(),
         });

@@ -260,7 +260,7 @@ fn the_io_of_this_machine() {
         file.sync_all().expect("stored");
         recorder.drain().expect("read");
     }
-    let recorded = recorder.finish().expect("finished");
+    let recorded = recorder.finish(&roots).expect("finished");
     assert!(!instance.exists());
     let names: Vec<_> = fs::read_dir(dir.path())
         .unwrap()
@@ -299,6 +299,53 @@ fn the_io_of_this_machine() {
     assert!(recorded.nr_events >= events, "{recorded:?} {events}");
 }
 
+/// Who writes the file comes through its filesystem.
+#[test]
+fn the_stacks_of_this_machine() {
+    let Some(roots) = here() else { return };
+    let dir = tempfile::tempdir().expect("a folder");
+    let Ok(disk) = find_disk(&roots, env!("CARGO_MANIFEST_DIR")) else {
+        println!("skipped: the repository lies on no disk");
+        return;
+    };
+    let out = dir.path().join("t.dat");
+    let options = Options {
+        disk: Some(disk),
+        buffer_kb: 1024,
+        has_stacks: true,
+        ..Options::default()
+    };
+    let mut recorder = match Recorder::start(&roots, &options, &out) {
+        Ok(recorder) => recorder,
+        Err(e) => {
+            assert!(e.to_string().starts_with("--stacks: "), "{e}");
+            return;
+        }
+    };
+    let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+    for _ in 0..5 {
+        file.write_all(&[7; 1 << 16]).expect("room");
+        file.sync_all().expect("stored");
+        recorder.drain().expect("read");
+    }
+    let recorded = recorder.finish(&roots).expect("finished");
+    let mut trace = TraceFile::open(&out).expect("a trace");
+    let (mut queued, mut named) = (0, false);
+    while let Some(item) = trace.next_item().expect("it can be read") {
+        match item {
+            Item::Event(e) => queued += u64::from(e.action == Action::Queue),
+            Item::Stack { functions, .. } => named |= functions.contains("fsync"),
+            _ => {}
+        }
+    }
+    assert!(recorded.nr_stacks > 0 && named, "{recorded:?}");
+    assert_eq!(
+        (trace.counts().stacks, trace.counts().damaged),
+        (recorded.nr_stacks, 0)
+    );
+    assert!(queued >= recorded.nr_stacks, "{queued} {recorded:?}");
+}
+
 /// A buffer that is too small loses events, which are counted.
 #[test]
 fn lost_events_are_counted() {
@@ -316,7 +363,7 @@ fn lost_events_are_counted() {
         file.sync_all().expect("stored");
     }
     recorder.drain().expect("read");
-    let recorded = recorder.finish().expect("finished");
+    let recorded = recorder.finish(&roots).expect("finished");
     assert!(recorded.nr_lost > 0, "{recorded:?}");
     let mut trace = TraceFile::open(&out).expect("a trace");
     while trace.next_item().expect("it can be read").is_some() {}

@@ -137,6 +137,9 @@ fn evidence(out: &mut String, member: usize, name: &str, instance: &Instance, m:
     if more > 0 {
         let _ = writeln!(out, "and {more} more");
     }
+    if let Some(way) = instance.way_in() {
+        let _ = writeln!(out, "way in: {}", escaped(&way));
+    }
     out.push_str("</pre>");
 }
 

@@ -138,6 +138,7 @@ impl Detector for ArrayRmw {
                 number: number + 1,
                 event: *event,
                 text: Some(text.to_owned()),
+                stack: None,
             });
         }
     }

@@ -90,6 +90,7 @@ impl Detector for BfqMerge {
                     number: number + 1,
                     event: *event,
                     text: Some(text.to_owned()),
+                    stack: None,
                 });
             }
             let pair = joined(text).filter(|pair| !said.joined.contains(pair));

@@ -45,6 +45,7 @@ pub mod slice;
 pub mod slow_member;
 pub mod split;
 pub mod submit_blocked;
+pub mod submit_reads;
 pub mod throttle;
 pub mod wbt;
 pub mod write_order;
@@ -86,6 +87,7 @@ pub static ALL: &[Kind] = &[
     no_request_free::WBT,
     no_request_free::KIND,
     submit_blocked::KIND,
+    submit_reads::KIND,
     command_fault::KIND,
     device_slow::CAPPED,
     power_state::KIND,

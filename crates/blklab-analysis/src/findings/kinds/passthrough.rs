@@ -51,6 +51,7 @@ impl Detector for Passthrough {
                 number: number + 1,
                 event: *event,
                 text: Some(text.to_owned()),
+                stack: None,
             };
             self.said.extend(depth.map(|depth| (evidence, depth)));
         }

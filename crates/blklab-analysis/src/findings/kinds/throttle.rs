@@ -209,6 +209,7 @@ impl Detector for Throttle {
                 number: number + 1,
                 event: *event,
                 text: Some(text.to_owned()),
+                stack: None,
             };
             let held = Held::read(said, evidence);
             self.held.entry(event.dev).or_default().push(held);

@@ -164,6 +164,7 @@ fn evidence(number: u64, e: &KernelEvent) -> Evidence {
         number,
         event: Event::message(e.time, e.cpu, e.pid, e.dev),
         text: Some(e.point.to_string()),
+        stack: None,
     }
 }
 
