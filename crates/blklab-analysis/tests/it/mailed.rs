@@ -193,6 +193,50 @@ fn a_mapping_keeps_what_it_is_given() {
     assert!(encrypted(20).findings.is_empty());
 }
 
+/// Writes of a log, each behind which forty reads come, which are served first: by the device, or
+/// by the scheduler, which holds the write for as long.
+#[test]
+fn what_the_device_serves_first_is_no_schedulers_choice() {
+    let starved = |is_held: bool| {
+        let mut lines = Vec::new();
+        for i in 0..30_u64 {
+            let begin = i * 40_000;
+            let mut line = |us: u64, pid: u32, what: String| lines.push((us, pid, what));
+            let write = format!("WS {} + 8", 8_000_000 + i * 8192);
+            // Two of three have the device for themselves.
+            let is_beside = i % 3 == 2;
+            let ends = begin + if is_beside { 20_400 } else { 200 };
+            for action in ["Q", "G", "I"] {
+                line(begin, 900, format!("{action} {write} [log]"));
+            }
+            let issued = if is_held && is_beside {
+                ends - 200
+            } else {
+                begin + 1
+            };
+            line(issued, 900, format!("D {write} [log]"));
+            line(ends, 0, format!("C {write} [0]"));
+            for n in (0..40_u64).filter(|_| is_beside) {
+                let read = format!("R {} + 8", 1_000_000 + (i * 977 + n * 131) % 4096 * 512);
+                let at = begin + 10 + n * 500;
+                for action in ["Q", "G", "I", "D"] {
+                    line(at, 1000, format!("{action} {read} [scan]"));
+                }
+                line(at + 495, 0, format!("C {read} [0]"));
+            }
+        }
+        lines.sort_by_key(|(us, ..)| *us);
+        let line = |(i, (us, pid, what)): (usize, (u64, u32, String))| {
+            let (s, us) = (us / 1_000_000, us % 1_000_000);
+            format!("8,0 1 {} {s}.{us:06}000 {pid} {what}\n", i + 1)
+        };
+        let text: String = lines.into_iter().enumerate().map(line).collect();
+        let report = why(&text);
+        report.findings.iter().any(|f| f.kind == "writes-starved")
+    };
+    assert!(starved(true) && !starved(false));
+}
+
 /// Writes to a RAID 1 of two disks, of which the second takes so long.
 fn mirrored(second_us: u64) -> String {
     let mut lines = Vec::new();

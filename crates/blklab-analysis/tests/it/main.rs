@@ -13,5 +13,6 @@ mod legacy;
 mod limits;
 mod mailed;
 mod metrics;
+mod ordered;
 mod stacks;
 mod verdicts;

@@ -9,6 +9,7 @@ use crate::findings::Instance;
 use crate::findings::disk::{Disk, Request};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_most, percent, total};
+use crate::findings::tasks::Tasks;
 use crate::findings::waits::Wait;
 use blklab_trace::Rwbs;
 use blklab_types::{Pid, Time};
@@ -54,6 +55,9 @@ pub(super) struct Chain {
     pub(super) culprit: Option<Pid>,
     /// Of that time the part in which the device empties its cache of what others have written.
     pub(super) filled_ns: u64,
+    /// Of that time the part in which the journal's thread writes data of files that others have
+    /// written, which have to be safe before its own blocks (data=ordered).
+    pub(super) data_ns: u64,
 }
 
 impl Chain {
@@ -108,6 +112,44 @@ struct Begun {
     until: Time,
     first: usize,
     others: (u64, Option<Pid>),
+    data: Data,
+}
+
+/// What a journal's thread writes before its own blocks: data lie elsewhere, and the journal's
+/// blocks one behind the other, up to the record.
+#[derive(Clone, Copy, Debug)]
+struct Data {
+    bytes: u64,
+    until: Time,
+    /// The writes that follow each other at last: where they end, how much they are, and when the
+    /// last one is over.
+    run: (u64, u64, Time),
+}
+
+impl Data {
+    fn new(first: &Request, end: Time) -> Data {
+        Data {
+            bytes: 0,
+            until: Time::ZERO,
+            run: (first.end(), first.life.bytes, end),
+        }
+    }
+
+    fn write(&mut self, r: &Request, end: Time) {
+        let (run_end, bytes, until) = self.run;
+        if r.life.sector == run_end {
+            self.run = (r.end(), bytes.saturating_add(r.life.bytes), until.max(end));
+            return;
+        }
+        add(&mut self.bytes, bytes);
+        self.until = self.until.max(until);
+        self.run = (r.end(), r.life.bytes, end);
+    }
+
+    /// How much it is, and until when it takes, if it is much.
+    fn much(self) -> Option<(u64, Time)> {
+        (self.bytes >= MUCH_BYTES).then_some((self.bytes, self.until))
+    }
 }
 
 /// How long a request waits behind others', and who has most of the work there.
@@ -169,19 +211,48 @@ impl Cache {
     }
 
     /// It is emptied for one process: another one that has written nearly all of what is in it,
-    /// if there is one, and it is much.
-    fn emptied(&mut self, by: Pid) -> Option<Pid> {
+    /// if there is one, and it is much; or itself, if that is data of others.
+    fn emptied(&mut self, by: Pid, data_bytes: u64) -> Option<Pid> {
         let bytes = std::mem::take(&mut self.bytes);
         let all = total(bytes.values().copied());
         let (pid, most) = bytes.into_iter().max_by_key(|(_, bytes)| *bytes)?;
         let is_nearly_all = most >= MUCH_BYTES && percent(most, all) >= FILLED_PERCENT;
-        (is_nearly_all && pid != by).then_some(pid)
+        let is_data = percent(data_bytes, all) >= FILLED_PERCENT;
+        (is_nearly_all && (pid != by || is_data)).then_some(pid)
+    }
+}
+
+/// Whose a write is. Where only D is shown, whoever runs the queue hands on what a journal's thread
+/// has queued: it is of the one whose commit is under way.
+fn handed_on(r: &Request, start: Time, begun: &BTreeMap<Pid, Begun>, journals: &Tasks) -> Pid {
+    if r.is_owner_known || r.pid != 0 {
+        return r.pid;
+    }
+    let is_open = |b: &Begun| start.0 <= b.until.0.saturating_add(NEAR_NS);
+    let mut open = begun
+        .iter()
+        .filter(|(pid, b)| journals.has(**pid) && is_open(b));
+    match (open.next(), open.next()) {
+        (Some((pid, _)), None) => *pid,
+        _ => r.pid,
+    }
+}
+
+/// Where only D is shown, a record begins when the flush before it has ended: until then the commit
+/// is under way.
+fn flushed_before(start: Time, end: Time, begun: &mut BTreeMap<Pid, Begun>, journals: &Tasks) {
+    let open = begun.iter_mut().filter(|(pid, _)| journals.has(**pid));
+    for (_, b) in open {
+        if start.0 <= b.until.0.saturating_add(NEAR_NS) {
+            b.until = b.until.max(end);
+        }
     }
 }
 
 /// Commits, in order of their ends: a request that flushes or forces its data out, and
-/// the writes of its process that went right before it.
-pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
+/// the writes of its process that went right before it. `journals` are threads of filesystems'
+/// journals.
+pub(super) fn chains(disk: &Disk, journals: &Tasks) -> Vec<Chain> {
     let mut begun: BTreeMap<Pid, Begun> = BTreeMap::new();
     let mut chains = Vec::new();
     let mut cache = Cache::default();
@@ -194,9 +265,13 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
         let (Some(start), Some(end)) = (r.start(), r.life.complete) else {
             continue;
         };
+        if r.is_flush() && !r.is_owner_known {
+            flushed_before(start, end, &mut begun, journals);
+        }
         if r.is_flush() || !r.is_write() {
             continue;
         }
+        let pid = handed_on(r, start, &begun, journals);
         cache.written(r);
         let own = disk.waits.get(i).map_or((0, None), behind_others);
         let fresh = Begun {
@@ -204,14 +279,18 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
             until: end,
             first: i,
             others: own,
+            data: Data::new(r, end),
         };
-        let before = begun.remove(&r.pid);
+        let before = begun.remove(&pid);
         let goes_on = before.filter(|b| start.0 <= b.until.0.saturating_add(NEAR_NS));
         let mut chain = goes_on.unwrap_or(fresh);
         chain.until = chain.until.max(end);
+        if goes_on.is_some() {
+            chain.data.write(r, end);
+        }
         if !flushes(r) {
             chain.others = chain.others.max(own);
-            begun.insert(r.pid, chain);
+            begun.insert(pid, chain);
             continue;
         }
         let Begun {
@@ -219,24 +298,29 @@ pub(super) fn chains(disk: &Disk) -> Vec<Chain> {
             until,
             first,
             others,
+            data,
         } = chain;
         let end = end.max(flushed_again(disk, r, end, &asked));
         let until = until.max(end);
         let before_record = if first == i { (0, None) } else { others };
         let commands_ns = disk.flushes.within(begin, until);
-        let worst = own.max(before_record);
+        let data = data.much().filter(|_| journals.has(pid));
+        let data_ns = data.map_or(0, |(_, until)| until.since(begin).0);
+        let worst = own.max(before_record).max((data_ns, Some(pid)));
         let chain = Chain {
             begin,
             end: until,
-            pid: r.pid,
+            pid,
             places: [first, i],
             flush_ns: end.since(start).0,
             commands_ns,
-            others_ns: total([own.0, before_record.0]),
-            culprit: worst.1,
+            others_ns: total([own.0, before_record.0.max(data_ns)]),
+            culprit: worst.1.filter(|_| worst.0 > 0),
             filled_ns: 0,
+            data_ns,
         };
-        chains.push((chain, worst.0, cache.emptied(r.pid)));
+        let data_bytes = data.map_or(0, |(bytes, _)| bytes);
+        chains.push((chain, worst.0, cache.emptied(pid, data_bytes)));
     }
     let usual_ns = usual_flush(&chains);
     let mut chains: Vec<Chain> = chains

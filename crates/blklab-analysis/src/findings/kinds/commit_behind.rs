@@ -7,6 +7,8 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most, percent, total};
+use crate::findings::tasks::Tasks;
+use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
@@ -23,7 +25,8 @@ pub const KIND: Kind = Kind {
                     there: most of the commit's time, and longer than flushes take, or a fifth of \
                     it, without which it would take less than 1 ms; or the flush takes 5 ms \
                     or more, or twice as long as otherwise, and three quarters of what was written since the last one, 1 MiB at \
-                    least, are another's",
+                    least, are another's; or the journal's thread itself writes 1 MiB or more elsewhere before \
+                    its own blocks, which are data of files (data=ordered)",
         threshold: "1 ms or more of a wait on average, and 20 % of the process's waiting or more",
         exception: "",
     },
@@ -65,6 +68,7 @@ const SLOW_NS: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 struct CommitBehind {
+    journals: Tasks,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -74,6 +78,8 @@ struct Sum {
     others_ns: u64,
     /// Of that, while the device empties its cache of what they have written.
     filled_ns: u64,
+    /// Of that, while the journal's thread writes the data of others.
+    data_ns: u64,
     /// All waits for commits.
     all_ns: u64,
     /// The longest together with the write before it.
@@ -83,12 +89,16 @@ struct Sum {
 }
 
 impl Detector for CommitBehind {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        self.journals.named(pid, is_journal(comm));
+    }
+
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
             if !shows_flushes(disk) {
                 continue;
             }
-            let chains = chains(disk);
+            let chains = chains(disk, &self.journals);
             for (pid, waited) in waiters(disk, &chains) {
                 let sum = self.disks.entry(disk.dev).or_default();
                 add(&mut sum.all_ns, total(waited.iter().map(|w| w.ns)));
@@ -99,6 +109,7 @@ impl Detector for CommitBehind {
                     let (chain, ns) = (&w.chain, w.ns);
                     add(&mut sum.others_ns, chain.others_ns.min(ns));
                     add(&mut sum.filled_ns, chain.filled_ns.min(ns));
+                    add(&mut sum.data_ns, chain.data_ns.min(ns));
                     sum.journals.insert(chain.pid);
                     sum.longest_sync_ns = sum.longest_sync_ns.max(w.with_write_ns);
                     if let Some(culprit) = chain.culprit {
@@ -125,6 +136,11 @@ impl Detector for CommitBehind {
             f.causes.retain(|p| p.requests.saturating_mul(4) >= most);
             for cause in &mut f.causes {
                 cause.requests = sum.harm.count();
+                // What a journal's thread is to blame for are others' data.
+                if sum.journals.contains(&cause.pid) {
+                    let writers = whole.context.buffered_writers();
+                    cause.writes_for = writers.map(str::to_owned);
+                }
             }
             let waited_ns = sum.harm.total_ns();
             f.what = format!(
@@ -162,6 +178,17 @@ impl Detector for CommitBehind {
                 }
             }
             f.remedies = vec![LIMIT, LESS_WRITE_BACK, SHARE];
+            if sum.data_ns > 0 {
+                f.how += &format!(
+                    " {} of it the journal's thread writes data of files, which have to be safe \
+                     before the commit that makes them known (data=ordered).",
+                    time_text(sum.data_ns)
+                );
+            }
+            if is_most(sum.data_ns, sum.others_ns) {
+                // It writes them whatever the scheduler does.
+                f.remedies = vec![LIMIT, LESS_WRITE_BACK];
+            }
             Some(f)
         })
     }

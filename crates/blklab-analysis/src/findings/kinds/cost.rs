@@ -30,7 +30,12 @@ pub const KIND: Kind = Kind {
                     process's waiting or more",
         exception: "",
     },
-    explains: &["no-request-free", "cgroup-latency", "cgroup-share"],
+    explains: &[
+        "no-request-free",
+        "submit-blocked",
+        "cgroup-latency",
+        "cgroup-share",
+    ],
     remedies: &[LARGER_WEIGHT, LOOSER_QOS, TRUE_MODEL, NO_COST],
     rests_on_absence: false,
     detector: || Box::new(Costs::default()),

@@ -13,6 +13,7 @@ use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, total};
+use crate::findings::tasks::Tasks;
 use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
@@ -67,6 +68,7 @@ const BEHIND_MAX_NS: u64 = 30_000_000_000;
 
 #[derive(Debug, Default)]
 struct Flushes {
+    journals: Tasks,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -88,12 +90,16 @@ struct Sum {
 }
 
 impl Detector for Flushes {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        self.journals.named(pid, is_journal(comm));
+    }
+
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
             if !shows_flushes(disk) {
                 continue;
             }
-            let chains = chains(disk);
+            let chains = chains(disk, &self.journals);
             if !chains.is_empty() || !disk.flushes.is_empty() {
                 self.disk(section, disk, &chains);
             }

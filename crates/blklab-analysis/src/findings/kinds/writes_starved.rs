@@ -7,8 +7,7 @@
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Serving};
 use crate::findings::section::Section;
-use crate::findings::sums::add;
-use crate::findings::waits::{Ahead, Reason};
+use crate::findings::waits::Reason;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, counted, time_text,
 };
@@ -91,22 +90,16 @@ impl Detector for WritesStarved {
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
             for (r, w) in disk.long_waits_for() {
-                let later = w
-                    .behind_others(r)
-                    .filter(|(why, ..)| *why == Reason::LaterReads);
-                let (mut ns, mut reads, mut others) = (0, 0, None);
-                for (_, part, who) in later {
-                    add(&mut ns, part);
-                    reads += who.reads;
-                    others = others.or(Some(who));
-                }
-                if ns == 0 {
+                // What the device itself serves first is no scheduler's choice.
+                let ahead = w.ahead.as_deref();
+                let Some(who) = ahead.filter(|a| a.reason(r) == Reason::LaterReads) else {
                     continue;
-                }
-                let (harm, sum) = self.disks.entry(disk.dev).or_default();
+                };
+                let ns = w.ahead_ns;
+                let (harm, reads) = self.disks.entry(disk.dev).or_default();
                 harm.add(r.pid, ns, || section.instance(r, Some(ns)));
-                *sum += reads;
-                for (pid, n) in others.into_iter().flat_map(Ahead::others) {
+                *reads += who.reads;
+                for (pid, n) in who.others() {
                     harm.blame(pid, n);
                 }
             }

@@ -32,7 +32,7 @@ pub const KIND: Kind = Kind {
                     bio to its last; fewer than half of nr_requests are in use meanwhile",
         exception: "it is wbt, or io.cost can hold the group, too (cgroup-share)",
     },
-    explains: &["no-request-free"],
+    explains: &["no-request-free", "submit-blocked"],
     remedies: &[LARGER_TARGET, OWN_TARGET, NO_TARGET],
     rests_on_absence: false,
     detector: || Box::new(Waits::<Targets>::default()),

@@ -29,7 +29,7 @@ pub const KIND: Kind = Kind {
                     bio to its last; fewer than half of nr_requests are in use meanwhile",
         exception: "it is wbt, or io.cost's own events tell it (cgroup-cost)",
     },
-    explains: &["no-request-free"],
+    explains: &["no-request-free", "submit-blocked"],
     remedies: &[LARGER_WEIGHT, LARGER_MAX, LOOSER_QOS, TRUE_MODEL, NO_COST],
     rests_on_absence: false,
     detector: || Box::new(Waits::<Bills>::default()),
