@@ -26,8 +26,8 @@ pub(crate) fn start(
 ) -> Result<StackAddresses, RecordError> {
     if !are_addresses_shown(roots) {
         return Err(RecordError::new(
-            "--stacks: the kernel hides where its functions are (/proc/kallsyms), so that stacks \
-             would have no names: sysctl kernel.kptr_restrict=1 shows them to root",
+            "stacks cannot be recorded: the kernel hides where its functions are (/proc/kallsyms), \
+             so that they would have no names: sysctl kernel.kptr_restrict=1 shows them to root",
         ));
     }
     let format = std::fs::read_to_string(roots.tracefs.join(FORMAT));
@@ -35,7 +35,7 @@ pub(crate) fn start(
     let addresses = format.and_then(|text| StackAddresses::new(page_bytes, &text));
     let Some(addresses) = addresses else {
         return Err(RecordError::new(
-            "--stacks: events of this kernel have no triggers (Linux before 3.14)",
+            "stacks cannot be recorded: events of this kernel have no triggers (Linux before 3.14)",
         ));
     };
     let trigger = match filter {
@@ -44,7 +44,7 @@ pub(crate) fn start(
     };
     instance.set(TRIGGER, &trigger).map_err(|e| {
         RecordError::new(format!(
-            "--stacks: this kernel keeps no stacks: it needs CONFIG_STACKTRACE ({e})"
+            "stacks cannot be recorded: this kernel keeps none, it needs CONFIG_STACKTRACE ({e})"
         ))
     })?;
     Ok(addresses)

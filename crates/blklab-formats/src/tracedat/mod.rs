@@ -5,6 +5,7 @@
 //! Its parts lie anywhere in the file: a regular file is read where they are, a page
 //! at a time; a pipe or a compressed file is held in memory.
 
+mod addresses;
 mod container;
 mod formats;
 mod live;
@@ -13,9 +14,9 @@ mod read;
 mod stacks;
 mod write;
 
+pub use addresses::StackAddresses;
 pub use live::Live;
 pub use read::TraceDatReader;
-pub use stacks::StackAddresses;
 pub use write::{Submitters, TraceDatHead, write_trace_dat};
 
 use crate::ReadCounts;
