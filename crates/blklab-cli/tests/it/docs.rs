@@ -21,8 +21,8 @@ const LONG: &[&str] = &[
     "blklab conform --causes --class idling,flush --count 20 --keep wrong",
     "blklab conform --causes --case idling-0",
     "blklab conform --causes --count 148 --output-format markdown",
-    "blklab conform --causes --seed 1000 --count 148 --output-format markdown",
-    "blklab conform --causes --seed 1000 --kernel 7.3 --count 110 --output-format markdown",
+    "blklab conform --causes --seed 5003 --count 148 --output-format markdown",
+    "blklab conform --causes --seed 5002 --kernel 7.3 --count 110 --output-format markdown",
     "blklab run examples/db-beside-backup.fio --kernel 6.12,7.3 --fs ext4 --device sata-ssd --changes \
      | sed -n '/^What/,$p'",
     "blklab fit-device testdata/fit/samsung-980-pro.csv -o drive.toml",
