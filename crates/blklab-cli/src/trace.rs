@@ -160,25 +160,29 @@ fn convert(file: &Path, read: &ReadArgs, output: &Path, rows: Option<TableRows>)
 
 /// What the copy of a trace has no place for, in a sentence.
 fn left_out(events: &BTreeMap<&'static str, u64>) -> Option<String> {
-    let all: u64 = events.values().sum();
-    let names: Vec<&str> = events.keys().copied().take(LEFT_OUT_NAMED).collect();
-    let more = if events.len() > names.len() {
+    let (stacks, events): (Vec<_>, Vec<_>) = events
+        .iter()
+        .partition(|(name, _)| **name == "kernel_stack");
+    let sum = |of: &[(&&str, &u64)]| of.iter().map(|(_, nr)| **nr).sum::<u64>();
+    let names: Vec<&str> = events.iter().map(|(name, _)| **name).collect();
+    let more = if names.len() > LEFT_OUT_NAMED {
         ", …"
     } else {
         ""
     };
-    let stacks = if events.contains_key("kernel_stack") {
-        ", and none for stacks"
-    } else {
-        ""
-    };
-    (all > 0).then(|| {
-        format!(
-            "without {} ({}{more}): of all formats only NAME.txt has a place for them{stacks}",
-            counted(all, "events of other parts of the kernel"),
-            names.join(", ")
-        )
-    })
+    let mut said = Vec::new();
+    if !events.is_empty() {
+        said.push(format!(
+            "without {} ({}{more}): of all formats only NAME.txt has a place for them",
+            counted(sum(&events), "events of other parts of the kernel"),
+            names[..names.len().min(LEFT_OUT_NAMED)].join(", ")
+        ));
+    }
+    if !stacks.is_empty() {
+        let nr = counted(sum(&stacks), "stacks");
+        said.push(format!("without {nr}: no format has a place for them"));
+    }
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// Refuses a name under which no trace can be written.

@@ -391,6 +391,12 @@ fn markdown(out: &mut impl Write, shown: &Shown<'_>) -> Result<()> {
     for u in &shown.not_drawn {
         writeln!(out, "| {} | {} |", u.class, u.because)?;
     }
+    if !shown.failed.is_empty() {
+        writeln!(out, "\n| not examined | why |\n|---|---|")?;
+    }
+    for (id, why) in shown.failed {
+        writeln!(out, "| {id} | {} |", why.replace('|', "/"))?;
+    }
     Ok(())
 }
 

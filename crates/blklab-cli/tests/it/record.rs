@@ -122,6 +122,42 @@ fn a_trigger_ends_a_recording() {
     );
 }
 
+/// Where this machine keeps stacks, the way in is shown; where it does not, one line says so.
+#[test]
+fn stacks_are_recorded() {
+    let f = Folder::new();
+    if !may_record(&f) {
+        return;
+    }
+    let done = f.shell(&format!(
+        "{} record --stacks -o t.dat -- dd if=/dev/zero of=file bs=64k count=4 conv=fsync status=none",
+        env!("CARGO_BIN_EXE_blklab")
+    ));
+    if done.code == Some(2) {
+        assert!(done.stderr.contains("stacks"), "{}", done.stderr);
+        return;
+    }
+    if done.stderr.contains("no device had I/O") {
+        // A temporary folder that lies on no disk.
+        return;
+    }
+    assert!(
+        done.stderr.contains("of who queued bios"),
+        "{}",
+        done.stderr
+    );
+    let info = f.ok(&["trace", "info", "t.dat"]);
+    assert!(info.contains("\nstacks    "), "{info}");
+    let slow = f.run(&["trace", "slow", "t.dat", "-n", "1"]).stdout;
+    assert!(slow.contains("   way in     submit_bio"), "{slow}");
+    let copied = f.run(&["trace", "convert", "t.dat", "t.txt"]);
+    assert!(
+        copied.stderr.contains("stacks: no format has a place"),
+        "{}",
+        copied.stderr
+    );
+}
+
 /// What the command ended with is said, and the trace is there all the same.
 #[test]
 fn a_command_that_fails() {
