@@ -3,7 +3,8 @@
 //! fs/ext4/inode.c, 4.19): files whose new blocks the transaction names.
 //!
 //! Up to 4.6 commit itself writes what is dirty of them and has a place, page by
-//! page; it never allocates. From then on it only waits: what was allocated is
+//! page, from 2.6.39 on under a plug for each file (`generic_writepages`); it never
+//! allocates. From then on it only waits: what was allocated is
 //! on its way before its handle is closed. It waits for these data after it has
 //! submitted its metadata, and before the commit block.
 
@@ -72,7 +73,9 @@ impl<H: Host, V: Journalled> Mount<'_, H, V> {
         }
         let writes = self.with(|s| s.journal().rules.writes_inodes);
         for id in inodes.iter().filter(|_| writes) {
+            self.host.start_plug();
             self.write_ordered_inode(*id).await;
+            self.host.finish_plug();
         }
     }
 
