@@ -64,6 +64,7 @@ mod tasks;
 mod threads;
 mod unflushed;
 pub mod verdict;
+mod volumes;
 pub mod waits;
 mod who_waits;
 pub mod whole;
@@ -86,6 +87,7 @@ use section::{Gatherer, Section};
 use serde::Serialize;
 use slow::{Lives, Which};
 use std::fmt;
+use volumes::Volumes;
 use whole::Sums;
 
 /// A kind of finding.
@@ -232,6 +234,7 @@ impl Search {
             gatherer: Gatherer::new(0),
             sums: Sums::default(),
             slowest: Lives::new(Which::Slowest(1)),
+            volumes: Volumes::default(),
             are_flags_said: true,
             context,
         };
@@ -264,6 +267,7 @@ impl Search {
             mut detectors,
             sums,
             mut slowest,
+            volumes,
             are_flags_said,
             context,
             ..
@@ -279,9 +283,10 @@ impl Search {
             .flat_map(|d| d.finish(&whole))
             .collect();
         let mut findings = judge::judge(all, &whole);
-        findings
-            .iter_mut()
-            .for_each(|f| threads::introduce(f, &context));
+        for f in &mut findings {
+            threads::introduce(f, &context);
+            volumes.introduce(f);
+        }
         debug_assert!(findings.iter().all(is_declared), "{findings:?}");
         let disk = |(dev, sum): (&Dev, &DiskSum)| DiskReport {
             dev: *dev,
@@ -325,6 +330,9 @@ impl TraceSink for Search {
         let watchers = self.lives.sink();
         watchers.sums.start.get_or_insert(event.time);
         watchers.gatherer.event(event);
+        if event.action == Action::Remap {
+            watchers.volumes.event(event);
+        }
         self.lives.event(event);
         if event.action == Action::Complete {
             let unmatched = self.lives.unmatched().events(Action::Complete);
@@ -383,6 +391,7 @@ struct Watchers {
     gatherer: Gatherer,
     sums: Sums,
     slowest: Lives,
+    volumes: Volumes,
     /// Whether flags of writes say that somebody waits for them.
     are_flags_said: bool,
     context: Context,

@@ -16,3 +16,4 @@ mod metrics;
 mod ordered;
 mod stacks;
 mod verdicts;
+mod volumes;
