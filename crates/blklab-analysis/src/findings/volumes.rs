@@ -87,12 +87,12 @@ mod tests {
     use blklab_trace::Rwbs;
     use blklab_types::Time;
 
-    fn dev(minor: u32) -> Dev {
+    fn dev(minor: u16) -> Dev {
         Dev { major: 8, minor }
     }
 
     /// A dm device.
-    fn dm(minor: u32) -> Dev {
+    fn dm(minor: u16) -> Dev {
         Dev { major: 253, minor }
     }
 
