@@ -346,7 +346,8 @@ fn the_stacks_of_this_machine() {
         (trace.counts().stacks, trace.counts().damaged),
         (recorded.nr_stacks, 0)
     );
-    assert!(queued >= recorded.nr_stacks, "{queued} {recorded:?}");
+    // Tracing may be switched on or off between an event and its stack.
+    assert!(queued + 2 >= recorded.nr_stacks, "{queued} {recorded:?}");
 }
 
 /// A buffer that is too small loses events, which are counted.
