@@ -20,7 +20,6 @@ use blklab::findings::{
 use blklab::run_directory::{is_run, is_trace};
 use blklab::scheduler::Schedulers;
 use blklab::verdict::{Application, Measured};
-
 use serde::Serialize;
 use std::io::Write;
 

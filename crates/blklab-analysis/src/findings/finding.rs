@@ -279,6 +279,18 @@ pub struct Evidence {
     pub stack: Option<String>,
 }
 
+impl Evidence {
+    /// A message of the kernel, with its number in the trace from 0, as detectors are told it.
+    pub fn message(number: u64, event: &Event, text: &str) -> Evidence {
+        Evidence {
+            number: number + 1,
+            event: *event,
+            text: Some(text.to_owned()),
+            stack: None,
+        }
+    }
+}
+
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]

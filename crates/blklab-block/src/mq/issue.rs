@@ -75,15 +75,7 @@ impl Queue {
     /// their tags in common (`blk_mq_put_tag`, `blk_mq_dispatch_wake`).
     pub(crate) fn give_driver_tag(&mut self, h: u16, cpu: u16, tag: u16) {
         let woken = self.tags.put_driver(h, cpu, tag, &mut self.wakes);
-        if woken == 0 {
-            return;
-        }
-        for (n, hctx) in (0..).zip(&mut self.hctxs) {
-            if woken >> n & 1 != 0 {
-                hctx.waits_for_tag = false;
-                self.core.run_hctx(n);
-            }
-        }
+        self.core.runs_wanted |= woken;
     }
 
     /// The driver is called for a request that has budget and tag (`queue_rq`): D,
@@ -279,10 +271,9 @@ impl Queue {
     fn wait_for_driver_tag(&mut self, h: u16) {
         if !self.core.limits.shared_tags {
             self.hctx_mut(h).restart = true;
-        } else if !self.hctxs[usize::from(h)].waits_for_tag {
+        } else if !self.tags.driver(h).has_waiting(h) {
             let queue = self.next_wait_queue(h);
             self.tags.driver(h).wait_as_queue(queue, h);
-            self.hctx_mut(h).waits_for_tag = true;
         }
     }
 

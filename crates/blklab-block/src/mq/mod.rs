@@ -67,8 +67,6 @@ pub(crate) struct Hctx {
     dispatch_busy: u8,
     /// The next request that is freed runs the queue (`BLK_MQ_S_SCHED_RESTART`).
     restart: bool,
-    /// It waits for a driver tag that all have in common (`dispatch_wait`).
-    waits_for_tag: bool,
     /// The wait queue for tags that the next one joins, task or this (`wait_index`).
     next_wait: u8,
     /// The driver takes nothing at present (`BLK_MQ_S_STOPPED`).
@@ -154,7 +152,6 @@ impl Queue {
             dispatch: List::EMPTY,
             dispatch_busy: 0,
             restart: false,
-            waits_for_tag: false,
             next_wait: 0,
             stopped: false,
             dispatch_from: 0,

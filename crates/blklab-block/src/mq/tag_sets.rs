@@ -51,8 +51,7 @@ impl TagSets {
 
     /// The driver's tags that a hardware queue takes.
     pub(super) fn driver(&mut self, hctx: u16) -> &mut Tags {
-        let place = place(&self.driver, hctx);
-        &mut self.driver[place]
+        of_queue(&mut self.driver, hctx)
     }
 
     /// Whether a hardware queue finds a driver tag.
@@ -63,21 +62,17 @@ impl TagSets {
 
     /// The scheduler's tags that a hardware queue takes.
     pub(super) fn sched(&mut self, hctx: u16) -> Option<&mut Tags> {
-        if self.sched.is_empty() {
-            return None;
-        }
-        let place = place(&self.sched, hctx);
-        Some(&mut self.sched[place])
+        (!self.sched.is_empty()).then(|| of_queue(&mut self.sched, hctx))
     }
 
     /// The tags that requests are allocated with.
     pub(super) fn of_requests(&mut self, hctx: u16) -> &mut Tags {
-        if self.sched.is_empty() {
-            self.driver(hctx)
+        let sets = if self.sched.is_empty() {
+            &mut self.driver
         } else {
-            let place = place(&self.sched, hctx);
-            &mut self.sched[place]
-        }
+            &mut self.sched
+        };
+        of_queue(sets, hctx)
     }
 
     /// Gives a driver tag back. Appends the tasks that this wakes, and says which
@@ -106,6 +101,11 @@ impl TagSets {
     pub(super) fn begin_search_at(&mut self, tag: u32) {
         self.sched.iter_mut().for_each(|tags| tags.begin_at(tag));
     }
+}
+
+fn of_queue(sets: &mut [Tags], hctx: u16) -> &mut Tags {
+    let place = place(sets, hctx);
+    &mut sets[place]
 }
 
 /// Which bitmap a hardware queue uses.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The addresses in the stacks of pages while they are recorded, and the names that they need.
 
-use super::container::{Buffer, Container};
-use super::pages::{Next, Pages};
+use super::container::Container;
+use super::pages::{Next, OnePage};
 use super::stacks::{StackFormat, Symbol};
-use crate::store::Store;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
@@ -30,26 +29,14 @@ impl StackAddresses {
 
     /// Looks through a page.
     pub fn scan(&mut self, page: &[u8]) {
-        let store = Store::Memory(page.to_vec());
-        let buffer = Buffer {
-            cpu: 0,
-            offset: 0,
-            size: page.len() as u64,
-        };
         let (order, long_bytes) = (self.container.order, self.container.long_bytes);
-        let mut pages = Pages::new(&self.container, buffer);
-        while let Ok(next) = pages.next(&store) {
-            match next {
-                Next::End => break,
-                Next::Lost(_) | Next::Damaged => {}
-                Next::Record { .. } => {
-                    let data = pages.record();
-                    if order.u16(data) == Some(self.format.id) {
-                        self.nr_stacks += 1;
-                        self.addresses
-                            .extend(self.format.addresses(order, long_bytes, data));
-                    }
-                }
+        let mut page = OnePage::new(&self.container, 0, page);
+        while let Some(next) = page.next() {
+            let data = page.record();
+            if matches!(next, Next::Record { .. }) && order.u16(data) == Some(self.format.id) {
+                self.nr_stacks += 1;
+                let addresses = self.format.addresses(order, long_bytes, data);
+                self.addresses.extend(addresses);
             }
         }
     }
@@ -91,12 +78,7 @@ impl StackAddresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const FORMAT: &str = "name: kernel_stack\nID: 4\nformat:\n\
-        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-        \tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\
-        \tfield:unsigned long caller[8];\toffset:16;\tsize:64;\tsigned:0;\n";
+    use crate::tracedat::stacks::tests::FORMAT;
 
     #[test]
     fn only_symbols_that_occur_are_kept_with_where_they_end() {

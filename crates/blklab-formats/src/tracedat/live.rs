@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The events of pages while they are recorded, in order of time.
 
-use super::container::{Buffer, Container};
+use super::container::Container;
 use super::formats::EventFormat;
-use super::pages::{Next, Pages};
+use super::pages::{Next, OnePage};
 use super::read::Fields;
 use crate::names::{self, Comm, Names};
 use crate::plausible;
-use crate::store::Store;
 use crate::tracepoints::Kinds;
 use blklab_trace::{Event, TraceSink};
 use blklab_types::Time;
@@ -41,18 +40,12 @@ impl Live {
 
     /// Takes a page of a CPU.
     pub fn page(&mut self, cpu: u16, page: &[u8]) {
-        let store = Store::Memory(page.to_vec());
-        let buffer = Buffer {
-            cpu,
-            offset: 0,
-            size: page.len() as u64,
-        };
-        let mut pages = Pages::new(&self.container, buffer);
-        while let Ok(next) = pages.next(&store) {
-            match next {
-                Next::End => break,
-                Next::Lost(_) | Next::Damaged => self.has_gap = true,
-                Next::Record { time_ns } => self.record(cpu, Time(time_ns), pages.record()),
+        let mut page = OnePage::new(&self.container, cpu, page);
+        while let Some(next) = page.next() {
+            if let Next::Record { time_ns } = next {
+                self.record(cpu, Time(time_ns), page.record());
+            } else {
+                self.has_gap = true;
             }
         }
     }

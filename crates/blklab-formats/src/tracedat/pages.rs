@@ -246,3 +246,35 @@ impl Pages {
         }
     }
 }
+
+/// A page by itself, as it comes from a buffer while that is recorded.
+#[derive(Debug)]
+pub(super) struct OnePage {
+    pages: Pages,
+    store: Store,
+}
+
+impl OnePage {
+    pub(super) fn new(container: &Container, cpu: u16, page: &[u8]) -> OnePage {
+        let buffer = Buffer {
+            cpu,
+            offset: 0,
+            size: page.len() as u64,
+        };
+        OnePage {
+            pages: Pages::new(container, buffer),
+            store: Store::Memory(page.to_vec()),
+        }
+    }
+
+    /// What comes next; none where it ends or cannot be read.
+    pub(super) fn next(&mut self) -> Option<Next> {
+        let next = self.pages.next(&self.store).ok();
+        next.filter(|next| !matches!(next, Next::End))
+    }
+
+    /// The bytes of the record that came last.
+    pub(super) fn record(&self) -> &[u8] {
+        self.pages.record()
+    }
+}

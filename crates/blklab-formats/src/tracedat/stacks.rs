@@ -126,10 +126,10 @@ impl Symbol<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const FORMAT: &str = "name: kernel_stack\nID: 4\nformat:\n\
+    pub(in crate::tracedat) const FORMAT: &str = "name: kernel_stack\nID: 4\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
         \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
         \tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n\

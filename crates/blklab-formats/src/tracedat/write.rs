@@ -3,10 +3,9 @@
 //! taken as they are (trace-cmd.dat.v6(5)).
 
 use super::MAGIC;
-use super::container::{Buffer, Container};
+use super::container::Container;
 use super::formats::EventFormat;
-use super::pages::{Next, Pages};
-use crate::store::Store;
+use super::pages::{Next, OnePage};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
@@ -173,26 +172,15 @@ impl Submitters {
             return false;
         };
         let before = self.pids.len();
-        let store = Store::Memory(page.to_vec());
-        let buffer = Buffer {
-            cpu: 0,
-            offset: 0,
-            size: page.len() as u64,
-        };
         let order = self.container.order;
-        let mut pages = Pages::new(&self.container, buffer);
-        while let Ok(next) = pages.next(&store) {
-            match next {
-                Next::End => break,
-                Next::Lost(_) | Next::Damaged => {}
-                Next::Record { .. } => {
-                    let data = pages.record();
-                    if order.u16(data) == Some(format.id)
-                        && let Some(pid) = format.pid.and_then(|f| order.number(f.bytes(data)?))
-                    {
-                        self.pids.insert(pid as u32);
-                    }
-                }
+        let mut page = OnePage::new(&self.container, 0, page);
+        while let Some(next) = page.next() {
+            let data = page.record();
+            if matches!(next, Next::Record { .. })
+                && order.u16(data) == Some(format.id)
+                && let Some(pid) = format.pid.and_then(|f| order.number(f.bytes(data)?))
+            {
+                self.pids.insert(pid as u32);
             }
         }
         self.pids.len() > before

@@ -214,14 +214,12 @@ fn null_blk(e: &Experiment, depth: u32, wanted: Wanted) -> Result<String, Error>
             given("memory_backed")?.max(u64::from(wanted.keeps_data)),
         ),
     ];
-    let mbps = given("mbps")?;
-    if mbps > 0 {
-        files.push(("mbps", mbps));
-    }
-    // 5.10 has no such file.
-    let shared = given(SHARED_TAGS)?;
-    if shared > 0 {
-        files.push((SHARED_TAGS, shared));
+    // 5.10 has no file for the latter.
+    for param in ["mbps", SHARED_TAGS] {
+        let value = given(param)?;
+        if value > 0 {
+            files.push((param, value));
+        }
     }
     files.push(("power", 1));
     let mut s = "mkdir -p /sys/kernel/config\n\

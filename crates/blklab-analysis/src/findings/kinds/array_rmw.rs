@@ -134,12 +134,7 @@ impl Detector for ArrayRmw {
         self.said.entry(event.dev).or_default().stripes[way] += 1;
         let messages = self.messages.entry(event.dev).or_default();
         if messages.len() < MESSAGES_MAX {
-            messages.push(Evidence {
-                number: number + 1,
-                event: *event,
-                text: Some(text.to_owned()),
-                stack: None,
-            });
+            messages.push(Evidence::message(number, event, text));
         }
     }
 

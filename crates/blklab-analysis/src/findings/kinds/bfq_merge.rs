@@ -86,12 +86,7 @@ impl Detector for BfqMerge {
             let said = self.messages.entry(event.dev).or_default();
             said.count += 1;
             if said.first.len() < 2 {
-                said.first.push(Evidence {
-                    number: number + 1,
-                    event: *event,
-                    text: Some(text.to_owned()),
-                    stack: None,
-                });
+                said.first.push(Evidence::message(number, event, text));
             }
             let pair = joined(text).filter(|pair| !said.joined.contains(pair));
             said.joined

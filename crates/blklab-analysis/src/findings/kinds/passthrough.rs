@@ -47,12 +47,7 @@ impl Detector for Passthrough {
         // Only the latest of a moment can precede a command.
         if text.contains("bfq_limit_depth") && self.said.len() < 4096 {
             let depth = text.rsplit(' ').next().and_then(|n| n.parse().ok());
-            let evidence = Evidence {
-                number: number + 1,
-                event: *event,
-                text: Some(text.to_owned()),
-                stack: None,
-            };
+            let evidence = Evidence::message(number, event, text);
             self.said.extend(depth.map(|depth| (evidence, depth)));
         }
     }

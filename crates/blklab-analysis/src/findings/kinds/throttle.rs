@@ -205,12 +205,7 @@ impl Detector for Throttle {
         };
         *self.messages.entry(event.dev).or_default() += 1;
         if said.contains(" bio. ") {
-            let evidence = Evidence {
-                number: number + 1,
-                event: *event,
-                text: Some(text.to_owned()),
-                stack: None,
-            };
+            let evidence = Evidence::message(number, event, text);
             let held = Held::read(said, evidence);
             self.held.entry(event.dev).or_default().push(held);
         } else if said.contains("bios disp=") {

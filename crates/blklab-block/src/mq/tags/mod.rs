@@ -247,6 +247,11 @@ impl Tags {
         self.waiters.wait_as_queue(queue, hctx);
     }
 
+    /// Whether a hardware queue waits (`hctx->dispatch_wait` is on a list).
+    pub fn has_waiting(&self, hctx: u16) -> bool {
+        self.waiters.has_waiting(hctx)
+    }
+
     /// The hardware queues that were woken since this was asked last, as a mask.
     pub fn take_woken_queues(&mut self) -> u64 {
         self.waiters.take_woken()

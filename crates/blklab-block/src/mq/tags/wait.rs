@@ -71,6 +71,10 @@ impl Waiters {
         self.active += 1;
     }
 
+    pub(super) fn has_waiting(&self, hctx: u16) -> bool {
+        self.hctxs.iter().any(|mask| mask >> hctx & 1 != 0)
+    }
+
     pub(super) fn take_woken(&mut self) -> u64 {
         std::mem::take(&mut self.woken)
     }
