@@ -6,7 +6,10 @@
 //! clock goes on to the next timer at once. Nothing that happens in the machine depends on
 //! when something happens outside: there are no disks, whose reads would end at some time;
 //! what comes out goes through a port, where a write ends within the instruction that
-//! asked for it.
+//! asked for it. The threads of QEMU share one processor of this machine: its main loop is
+//! woken by each timer of the machine, and where it looks at the clock while processors run
+//! beside it, it may move the clock or run the next timer itself, and another processor of
+//! the machine is next (QEMU 7.2, `icount_start_warp_timer`, `icount_handle_deadline`).
 
 use crate::build::find_program;
 use crate::failed::failed;
@@ -15,12 +18,13 @@ use crate::machine::{Clock, Ended, Machine, Running, with_last_words};
 use crate::userland::Userland;
 use crate::workplace::Workplace;
 use blklab_types::{Error, Time};
+use rustix::thread::CpuSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The program, and its package in Debian.
@@ -194,8 +198,13 @@ fn command(machine: &Machine<'_>, files: &Files) -> Result<Command, Error> {
         .map_err(|e| unwritten(&files.messages, &e))?;
     // It ends with us, whatever ends us.
     let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]);
+    if machine.clock == Clock::Virtual {
+        let processor = next_processor()?;
+        command.args(["taskset", "--cpu-list", &processor.to_string()]);
+    }
     command
-        .args(["--pdeathsig", "KILL", "--", QEMU.0])
+        .arg(QEMU.0)
         .args(arguments(machine, files))
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
@@ -206,6 +215,18 @@ fn command(machine: &Machine<'_>, files: &Files) -> Result<Command, Error> {
         .stderr(messages)
         .process_group(0);
     Ok(command)
+}
+
+/// The processor of this machine for the next QEMU: all that may be used, in turn, so that
+/// machines that run side by side have one each.
+fn next_processor() -> Result<usize, Error> {
+    static MACHINES: AtomicUsize = AtomicUsize::new(0);
+    let usable = rustix::thread::sched_getaffinity(None);
+    let usable = usable.map_err(|e| failed(&format!("no processor can be chosen: {e}")))?;
+    let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&i| usable.is_set(i)).collect();
+    let first = usize::try_from(std::process::id()).unwrap_or(0);
+    let turn = first.wrapping_add(MACHINES.fetch_add(1, Ordering::Relaxed));
+    Ok(processors[turn % processors.len()])
 }
 
 fn unwritten(file: &str, e: &io::Error) -> Error {
