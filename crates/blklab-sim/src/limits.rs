@@ -193,6 +193,7 @@ fn read_ahead_bytes(e: &Experiment, of_device: &DeviceLimits, limits: &QueueLimi
 fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, Error> {
     let default = sq::Limits::new(e.hz);
     let of_device = of_device(e)?;
+    one_queue(e, &of_device)?;
     Ok(sq::Limits {
         queue: queue_limits(e)?,
         completion_unplugs: of_device.completion_unplugs,
@@ -202,6 +203,21 @@ fn sq_limits_unpatched(e: &Experiment) -> Result<sq::Limits, Error> {
         fetch: e.queue.fetch.unwrap_or_default(),
         ..default
     })
+}
+
+/// Refuses several hardware queues, and their tags in common, where the kernel is modelled
+/// with one queue. Presets have as many as the drive: before 5.0 the kernel used one.
+fn one_queue(e: &Experiment, of_device: &DeviceLimits) -> Result<(), Error> {
+    let is_told = |name: &str| e.device.params.iter().any(|(told, _)| told == name);
+    let name = if of_device.shared_tags {
+        "shared_tag_bitmap"
+    } else if of_device.hw_queues > 1 && is_told("submit_queues") {
+        "submit_queues"
+    } else {
+        return Ok(());
+    };
+    let what = "several hardware queues: modelled from 5.0 on; before, a disk has one queue";
+    Err(Error::not_modelled(what).about(format!("device.{name}")))
 }
 
 /// Limits of a single queue and its driver.

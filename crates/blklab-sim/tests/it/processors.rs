@@ -129,3 +129,24 @@ fn tags_in_common_are_refused_where_the_scheduler_has_its_own() {
     let error = e.check(&catalogue()).unwrap_err().to_string();
     assert!(error.contains("modelled from 5.16 on"), "{error}");
 }
+
+#[test]
+fn hardware_queues_are_refused_where_a_disk_has_one_queue() {
+    for (name, value, is_refused) in [
+        ("submit_queues", "4", true),
+        ("submit_queues", "1", false),
+        ("shared_tag_bitmap", "on", true),
+        ("shared_tag_bitmap", "off", false),
+    ] {
+        let mut e = four_processors("none");
+        e.device.params.push((name.to_owned(), value.to_owned()));
+        e.choose_kernel("4.19".parse().unwrap(), &catalogue());
+        e.choose_scheduler("cfq", &catalogue()).unwrap();
+        let checked = e.check(&catalogue());
+        assert_eq!(checked.is_err(), is_refused, "{name}={value}");
+        if let Err(error) = checked {
+            let text = error.to_string();
+            assert!(text.contains("modelled from 5.0 on"), "{text}");
+        }
+    }
+}
