@@ -49,6 +49,7 @@ fio_result fiostat
 experiment experiment
 device_file experiment device
 diskspecs device/src/disk/disksim
+sums sums
 context analysis infer
 fit_device fit fiostat
 run_directory facade report

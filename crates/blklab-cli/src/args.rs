@@ -1168,6 +1168,11 @@ key=value or a copy of /sys/block/DEVICE. One line of shell writes it:
   (cd /sys/block/sda && grep -r . queue device/queue_depth 2>/dev/null |
    sed 's/:/=/'; echo kernel=$(uname -r)) > context.txt
 
+Sums are read as well: iostat -x (text, JSON), /proc/diskstats, io.stat and
+io.pressure, histograms of biolatency and bpftrace, reports of huatuo, percentiles
+of Rezolus. They have no single I/Os, so that the answer is no cause but what
+follows from them, what they hide, and what to record.
+
 Where the kernel is known the trace is re-enacted, too: what was submitted and
 when commands ended is fed into the model of that kernel and scheduler. The
 report says how far its dispatches are the recorded ones and, if they are, what
@@ -1194,6 +1199,7 @@ Examples:
   blklab why testdata/blkparse/missed-merge.txt --set max_sectors_kb=512
   blklab why testdata/blkparse/missed-merge.txt --output-format json
   blklab why testdata/blkparse/sync-write-2.6.24.txt --kernel 2.6.24
+  blklab why testdata/sums/iostat.txt         sums in place of a trace
   blklab why results                          a run directory
   blklab why results --what-if sched=none
   blklab why testdata/blkparse/missed-merge.txt --fio testdata/rows/lat.log
@@ -1204,10 +1210,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = WHY_NOTES)]
 pub(crate) struct WhyArgs {
-    /// A trace of any kind that is read, a run directory, a folder with the runs of a matrix,
-    /// or an experiment that is run first: a fio job file, an experiment file, a built-in
-    /// scenario
-    #[arg(value_name = "TRACE|RUN|MATRIX|JOB")]
+    /// A trace of any kind that is read, sums in its place (iostat, diskstats, histograms), a
+    /// run directory, a folder with the runs of a matrix, or an experiment that is run first: a
+    /// fio job file, an experiment file, a built-in scenario
+    #[arg(value_name = "TRACE|SUMS|RUN|MATRIX|JOB")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) stack: StackArgs,
@@ -1269,6 +1275,19 @@ impl WhyArgs {
             a if a.at.is_some() => Some("--at"),
             a if !a.fio.is_empty() => Some("--fio"),
             _ => None,
+        }
+    }
+
+    /// An option that is given and means single I/Os, which sums have not.
+    pub(crate) fn of_single_ios(&self) -> Option<&'static str> {
+        let stack = &self.stack;
+        match self {
+            _ if !stack.context.is_empty() => Some("--context"),
+            _ if stack.kernel.is_some() => Some("--kernel"),
+            _ if stack.sched.is_some() => Some("--sched"),
+            _ if !stack.set.is_empty() => Some("--set"),
+            a if !a.what_if.is_empty() => Some("--what-if"),
+            a => a.about_one(),
         }
     }
 

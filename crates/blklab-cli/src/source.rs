@@ -66,6 +66,10 @@ pub(crate) fn is_experiment(file: &Path) -> bool {
     if file.is_dir() || file == Path::new("-") {
         return false;
     }
+    // Some tools write their sums as JSON.
+    if ending == Some("json") && TraceFile::has_sums(file) {
+        return false;
+    }
     if ["toml", "json", "fio"].iter().any(|e| ending == Some(e)) {
         return true;
     }

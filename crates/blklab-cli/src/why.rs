@@ -2,6 +2,7 @@
 //! `blklab why`.
 
 mod matrix;
+mod sums;
 
 use crate::Outcome;
 use crate::again::{Again, Known};
@@ -67,6 +68,10 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         Known::new(&a.file, &a.stack, schedulers)?
     };
     let interrupt = is_experiment.then(Interrupt::watch);
+    let examined = match &interrupt {
+        Some(interrupt) => examine::run(a, &known, interrupt),
+        None => examine::trace(a, &known),
+    };
     let Examined {
         mut report,
         measured,
@@ -75,9 +80,9 @@ pub(crate) fn why(a: &WhyArgs, schedulers: Schedulers) -> Result<Outcome> {
         recording,
         kinds,
         times_as_given,
-    } = match &interrupt {
-        Some(interrupt) => examine::run(a, &known, interrupt)?,
-        None => examine::trace(a, &known)?,
+    } = match examined {
+        Ok(examined) => examined,
+        Err(e) => return sums::why(a, sums::found(e)?),
     };
     let application = measured.as_ref().and_then(Measured::application);
     let request = Request {

@@ -32,6 +32,7 @@ mod run_directories;
 mod runs;
 mod saved_lines;
 pub mod search;
+mod sums;
 mod tape;
 mod to_fio;
 mod traces;
@@ -54,7 +55,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     traces::TRACE,
     traces::CTF,
     traces::COMPACT,
@@ -64,6 +65,7 @@ pub const TARGETS: [Target; 17] = [
     experiments::TARGET,
     devices::TARGET,
     disks::TARGET,
+    sums::TARGET,
     contexts::TARGET,
     fits::TARGET,
     run_directories::TARGET,

@@ -2,6 +2,7 @@
 //! What can go wrong with a trace file as a whole. Damage inside a file is
 //! not an error but a number in [`ReadCounts`](crate::ReadCounts).
 
+use crate::sums::Sums;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub enum FormatError {
         what: &'static str,
         /// What to do instead.
         instead: &'static str,
+        /// The sums that it has in place of I/Os.
+        sums: Option<Box<Sums>>,
     },
     /// It is a trace, and nothing is in it.
     Empty {
@@ -125,6 +128,7 @@ impl fmt::Display for FormatError {
                 input,
                 what,
                 instead,
+                ..
             } => write!(f, "{input}: no trace; it seems to be {what}: {instead}"),
             FormatError::Empty { input } => write!(
                 f,

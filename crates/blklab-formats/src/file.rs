@@ -4,10 +4,12 @@
 use crate::blkparse::BlkparseWriter;
 use crate::blktrace::{self, BlktraceReader, CpuFile};
 use crate::ctf::{self, CtfReader};
+use crate::foreign::Told;
 use crate::format::{Format, Reader};
 use crate::input::Input;
 use crate::snoop::{self, Columns, SnoopReader};
 use crate::source::{FileId, Progress, Source};
+use crate::sums::{SUMS_BYTES_MAX, Sums, SumsKind};
 use crate::table::{open, recognise, with_drivers};
 use crate::{FormatError, Numbered, ReadCounts};
 use blklab_trace::{Action, Digest, DigestSink, Item, TraceHeader, TraceSink, TraceSource};
@@ -95,7 +97,7 @@ impl TraceFile {
             return TraceFile::open_cpus(path);
         }
         let Some(format) = format else {
-            return Err(unrecognised(&input));
+            return Err(unrecognised(&mut input));
         };
         if is_same(format, &ctf::FORMAT)
             && is_file
@@ -155,7 +157,7 @@ impl TraceFile {
         let progress = source.progress();
         let mut input = Input::new(source, name);
         let Some(format) = recognise(&mut input)? else {
-            return Err(unrecognised(&input));
+            return Err(unrecognised(&mut input));
         };
         TraceFile::of_input(format, input, progress)
     }
@@ -320,6 +322,19 @@ impl TraceFile {
     }
 }
 
+/// What a file seems to be, before it is read.
+impl TraceFile {
+    /// Whether a file that is no trace holds sums.
+    pub fn has_sums(path: &Path) -> bool {
+        let is_text = path.is_file();
+        let opened = is_text.then(|| Source::open(path).ok()).flatten();
+        let Some(source) = opened else { return false };
+        let mut input = Input::new(source, "");
+        let is_none = matches!(recognise(&mut input), Ok(None));
+        is_none && crate::foreign::told(input.available()).is_some_and(|told| told.sums.is_some())
+    }
+}
+
 /// Whether these are the same row.
 fn is_same(format: &Format, other: &Format) -> bool {
     format.name == other.name
@@ -330,19 +345,34 @@ fn source_of(inner: impl Read + Send + 'static, name: &str) -> Result<Source, Fo
     Source::of_reader(inner).map_err(|e| FormatError::io(format!("read {name}"), e))
 }
 
-fn unrecognised(input: &Input<Source>) -> FormatError {
-    let head = input.available();
-    if let Some(foreign) = crate::foreign::told(head) {
-        return FormatError::Foreign {
-            input: input.name.clone(),
-            what: foreign.what,
-            instead: foreign.instead,
-        };
+fn unrecognised(input: &mut Input<Source>) -> FormatError {
+    if let Some(Told { foreign, sums }) = crate::foreign::told(input.available()) {
+        let sums = sums.map(|kind| sums_of(kind, input)).transpose();
+        return sums.map_or_else(
+            |e| e,
+            |sums| FormatError::Foreign {
+                input: input.name.clone(),
+                what: foreign.what,
+                instead: foreign.instead,
+                sums: sums.map(Box::new),
+            },
+        );
     }
     not_expected(
         input,
         "a trace: blktrace, blkparse, ftrace, perf, trace.dat, Perfetto, biosnoop, LTTng, events.blk, or rows of fio or a research trace (docs/traces.md)",
     )
+}
+
+/// What the input has, from its current place on.
+fn sums_of(kind: SumsKind, input: &mut Input<Source>) -> Result<Sums, FormatError> {
+    let bytes = input.fill(SUMS_BYTES_MAX + 1)?;
+    let kept = &bytes[..bytes.len().min(SUMS_BYTES_MAX)];
+    Ok(Sums {
+        kind,
+        text: String::from_utf8_lossy(kept).into_owned(),
+        is_cut: bytes.len() > SUMS_BYTES_MAX,
+    })
 }
 
 /// An input that is something else than what was expected.

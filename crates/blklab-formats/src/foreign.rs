@@ -2,15 +2,9 @@
 //! What people hand over in place of a trace: summaries, histograms, logs, archives. Each is
 //! told by words that its program prints, and refused with what would do instead.
 
-/// A text or file that is no trace.
-pub(crate) struct Foreign {
-    /// What it seems to be.
-    pub(crate) what: &'static str,
-    /// What to do instead.
-    pub(crate) instead: &'static str,
-    /// Sets of words of which one is there whole.
-    marks: &'static [&'static [&'static str]],
-}
+use crate::foreign_row::Foreign;
+use crate::foreign_sums;
+use crate::sums::SumsKind;
 
 /// Single I/Os are needed.
 const RECORD: &str =
@@ -20,16 +14,6 @@ const LINES: &str = "it has sums, no events; give the trace that it was made fro
 
 /// What is known, the surest first.
 static KNOWN: &[Foreign] = &[
-    Foreign {
-        what: "a histogram of latencies or sizes (biolatency, bitesize, bpftrace)",
-        instead: RECORD,
-        marks: &[
-            &["|@@", "[", ")"],
-            &[": count ", " distribution"],
-            &["usecs ", "-> ", ": ", "|*"],
-            &[">=(ms) ..", ": I/O", "|Distribution"],
-        ],
-    },
     Foreign {
         what: "blkparse's summary without its events",
         instead: "print them too (blkparse without -q or -O), or give the binary trace",
@@ -69,19 +53,6 @@ static KNOWN: &[Foreign] = &[
         what: "an experiment of blklab",
         instead: "run it with `blklab run`",
         marks: &[&["[workload", "kernel"], &["[[process", "device"]],
-    },
-    Foreign {
-        what: "the output of iostat",
-        instead: "it shows means of an interval (r_await, w_await: from queueing to the end; aqu-sz: how \
-                  many), which hide single slow requests, and %util, which says nothing of a device that \
-                  serves several at a time; it cannot show who waited, or for whom; record with \
-                  blktrace, biosnoop or `blklab record` while it is slow",
-        marks: &[
-            &["rrqm/s"],
-            &["Device", "r/s", "w/s"],
-            &["Device", "tps", "_read/s"],
-            &["Device", "tps", "_wrtn"],
-        ],
     },
     Foreign {
         what: "the output of sar, pidstat or mpstat",
@@ -130,6 +101,45 @@ static KNOWN: &[Foreign] = &[
             &["ioping statistics"],
             &["records in", "records out"],
             &["Timing ", "disk reads"],
+        ],
+    },
+    Foreign {
+        what: "a log of an application (etcd, PostgreSQL, MySQL)",
+        instead: "it says that calls took long, not what they waited for; record with `blklab record` \
+                  while it happens, and ask `blklab why` about its moment or its process",
+        marks: &[
+            &["slow fdatasync"],
+            &["apply request took too long"],
+            &["checkpoint complete: wrote", "sync="],
+            &["InnoDB: page_cleaner", "intended loop took"],
+        ],
+    },
+    Foreign {
+        what: "the output of a tool that traces calls (fsyncsnoop, syncsnoop, opensnoop, bcc's trace)",
+        instead: "calls are not what disks are asked for; record with blktrace, biosnoop or `blklab record`",
+        marks: &[
+            &["Tracing fsync()s"],
+            &["Tracing sync"],
+            &["PID", "TID", "COMM", "FUNC"],
+            &["PID", "COMM", "FD ERR", "PATH"],
+        ],
+    },
+    Foreign {
+        what: "stacks of tasks that waited (offcputime, /proc/PID/stack)",
+        instead: "they say in which function tasks waited, not for whose I/O; record with `blklab record` while it \
+                  happens, with the events of sched, jbd2, ext4 and writeback",
+        marks: &[
+            &["\n    finish_task_switch\n", "\n    schedule\n"],
+            &["[<0>] "],
+        ],
+    },
+    Foreign {
+        what: "counters of memory (/proc/meminfo, /proc/vmstat)",
+        instead: "they say how much is dirty or under write-back, not what waits for it; record with \
+                  `blklab record` and the events of writeback while it is slow",
+        marks: &[
+            &["\nDirty:", "\nWriteback:"],
+            &["\nnr_dirty ", "\nnr_writeback "],
         ],
     },
     Foreign {
@@ -185,6 +195,7 @@ static KNOWN: &[Foreign] = &[
         instead: RECORD,
         marks: &[
             &["MAJ:MIN", "TYPE"],
+            &["NAME ", "ROTA", "SCHED"],
             &["Personalities :"],
             &["SMART "],
             &["smartctl "],
@@ -301,44 +312,66 @@ static OWN_TABLE: Foreign = Foreign {
     marks: &[],
 };
 
-static DISKSTATS: Foreign = Foreign {
-    what: "/proc/diskstats",
-    instead: RECORD,
-    marks: &[],
-};
-
 /// What something that is no trace seems to be, by what it begins with.
-pub(crate) fn told(head: &[u8]) -> Option<&'static Foreign> {
+pub(crate) struct Told {
+    /// The words for it.
+    pub(crate) foreign: &'static Foreign,
+    /// The sums that it has.
+    pub(crate) sums: Option<SumsKind>,
+}
+
+impl From<&'static Foreign> for Told {
+    fn from(foreign: &'static Foreign) -> Told {
+        Told {
+            foreign,
+            sums: None,
+        }
+    }
+}
+
+impl From<&'static (SumsKind, Foreign)> for Told {
+    fn from((kind, foreign): &'static (SumsKind, Foreign)) -> Told {
+        Told {
+            foreign,
+            sums: Some(*kind),
+        }
+    }
+}
+
+/// Tells it.
+pub(crate) fn told(head: &[u8]) -> Option<Told> {
     let by_magic = MAGIC.iter().find(|(magic, _)| head.starts_with(magic));
     if let Some((_, foreign)) = by_magic {
-        return Some(foreign);
+        return Some(foreign.into());
     }
     if head
         .get(TAR_AT..)
         .is_some_and(|at| at.starts_with(b"ustar"))
     {
-        return Some(&TAR);
+        return Some((&TAR).into());
     }
     if is_perfetto(head) {
-        return Some(&PERFETTO);
+        return Some((&PERFETTO).into());
     }
     if head.contains(&0) {
         return None;
     }
     if let Some(json) = chrome_json(head) {
-        return Some(json);
+        return Some(json.into());
     }
     if head.starts_with(b"recording,device,") || head.starts_with(b"recording,request,") {
-        return Some(&OWN_TABLE);
+        return Some((&OWN_TABLE).into());
     }
     if is_diskstats(head) {
-        return Some(&DISKSTATS);
+        return Some((&foreign_sums::DISKSTATS).into());
     }
     // The first line begins like all others.
     let text = [b"\n", head].concat();
     let has = |word: &&str| memchr::memmem::find(&text, word.as_bytes()).is_some();
-    let is_text = |known: &&Foreign| known.marks.iter().any(|set| set.iter().all(has));
-    KNOWN.iter().find(is_text)
+    let is_text = |known: &Foreign| known.marks.iter().any(|set| set.iter().all(has));
+    let of_sums = foreign_sums::KNOWN.iter().find(|(_, known)| is_text(known));
+    let told = of_sums.map(Told::from);
+    told.or_else(|| KNOWN.iter().find(|known| is_text(known)).map(Told::from))
 }
 
 static SYSTRACE_JSON: Foreign = Foreign {
@@ -387,7 +420,7 @@ mod tests {
     use super::*;
 
     fn what(text: &str) -> &'static str {
-        told(text.as_bytes()).map_or("", |foreign| foreign.what)
+        told(text.as_bytes()).map_or("", |told| told.foreign.what)
     }
 
     #[test]
@@ -426,5 +459,45 @@ mod tests {
         assert!(what(systrace).starts_with("systrace's JSON"));
         assert!(what("recording,device,pid\n1,\"8,0\",3\n").contains("requests or bios"));
         assert_eq!(what("the disk was slow yesterday\n"), "");
+    }
+
+    #[test]
+    fn sums_say_which_they_are() {
+        let kind = |text: &str| told(text.as_bytes()).and_then(|told| told.sums);
+        for (text, expected) in [
+            (
+                "some avg10=1.00 avg60=2.00 avg300=3.00 total=4\n",
+                SumsKind::Pressure,
+            ),
+            (
+                "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0\n",
+                SumsKind::IoStat,
+            ),
+            (
+                "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n",
+                SumsKind::Diskstats,
+            ),
+            ("{\"process_file_io_stats\":[]}", SumsKind::Huatuo),
+            ("{\"blockio/read/latency/p99\":1}", SumsKind::Rezolus),
+            (
+                "{\"sysstat\":{\"hosts\":[{\"disk_device\":\"sda\"}]}}",
+                SumsKind::Iostat,
+            ),
+            ("Device r/s w/s\nsda 1 2\n", SumsKind::Iostat),
+        ] {
+            assert_eq!(kind(text), Some(expected), "{text}");
+        }
+        assert_eq!(kind("slow fdatasync"), None);
+    }
+
+    #[test]
+    fn logs_and_stacks_by_their_words() {
+        let etcd = "{\"level\":\"warn\",\"msg\":\"slow fdatasync\",\"took\":\"1.6s\"}\n";
+        assert!(what(etcd).contains("log of an application"));
+        let stacks = "    finish_task_switch\n    schedule\n    wbt_wait\n    -    postgres (9)\n";
+        assert!(what(stacks).starts_with("stacks of tasks"));
+        assert!(what("MemFree: 1 kB\nDirty: 8 kB\nWriteback: 1 kB\n").starts_with("counters"));
+        let calls = "PID    TID    COMM         FUNC             -\n1 1 vim f\n";
+        assert!(what(calls).contains("bcc's trace"));
     }
 }

@@ -201,7 +201,7 @@ fn command(machine: &Machine<'_>, files: &Files) -> Result<Command, Error> {
     command.args(["--pdeathsig", "KILL", "--"]);
     if machine.clock == Clock::Virtual {
         let processor = next_processor()?;
-        command.args(["taskset", "--cpu-list", &processor.to_string()]);
+        command.args(["taskset", "-c", &processor.to_string()]);
     }
     command
         .arg(QEMU.0)

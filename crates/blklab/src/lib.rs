@@ -157,6 +157,11 @@ pub mod kernel {
     pub use blklab_kernel::KernelVersion;
 }
 
+/// Tables of sums in place of a trace, and what they show.
+pub mod sums {
+    pub use blklab_sums::{Reading, Shown, Subject, Sums, SumsKind, reading};
+}
+
 /// Trace events: what they are, where they come from and where they go.
 pub mod trace {
     pub use crate::relay::send_all;

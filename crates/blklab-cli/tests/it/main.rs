@@ -45,6 +45,7 @@ mod run_directories;
 mod same;
 mod settings;
 mod strangers;
+mod sums;
 mod support;
 mod syncs;
 mod to_fio;

@@ -143,6 +143,7 @@ impl PerfettoReader {
                 input: input.name,
                 what: "a trace of Perfetto without the kernel's events of block I/O",
                 instead: "record with ftrace_events: \"block/*\" in the data source linux.ftrace",
+                sums: None,
             });
         }
         // Those of one time stay in the order of the file.

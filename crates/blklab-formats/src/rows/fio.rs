@@ -31,6 +31,7 @@ pub(crate) static LAT_LOG_FORMAT: Format = Format {
                 what: other,
                 instead: "of fio's logs only NAME_lat, NAME_clat and NAME_slat have latencies, a row \
                           for each I/O (write_lat_log without log_avg_msec)",
+                sums: None,
             });
         }
         open(input, &LAT_LOG_KIND)

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): counters since the machine
+//! started. Several copies in one file are told by their devices, which come again.
+
+use crate::flow::{Flow, Kind};
+use crate::load::Load;
+use crate::reading::{Reading, SINGLE, WHO, record};
+use blklab_analysis::findings::counted;
+use blklab_types::Error;
+
+/// Columns of counters behind the name: until 4.17 eleven, discards from 4.18, flushes from 5.5.
+const COLUMNS: [usize; 3] = [11, 15, 17];
+/// Where the counters of a kind begin: number, merged, sectors, ms. Flushes have number and ms.
+const STARTS: [usize; 4] = [0, 4, 11, 15];
+const IN_FLIGHT: usize = 8;
+const IO_TICKS_MS: usize = 9;
+const SECTORS_PER_KIB: f64 = 2.0;
+
+/// A device with its counters, as often as it comes.
+struct Disk<'a> {
+    name: &'a str,
+    first: Vec<f64>,
+    last: Option<Vec<f64>>,
+}
+
+/// Reads it.
+pub(crate) fn read(text: &str) -> Result<Reading, Error> {
+    let disks = disks(text);
+    if disks.is_empty() {
+        return Err(Error::new(
+            "/proc/diskstats: no row with 11, 15 or 17 counters behind a name",
+        ));
+    }
+    let nr_copies = disks.iter().any(|disk| disk.last.is_some());
+    let mut subjects = Vec::new();
+    let mut busiest: Option<(f64, &str)> = None;
+    let mut nr_idle: u64 = 0;
+    for disk in &disks {
+        let load = load(disk);
+        if load.number() == 0.0 {
+            nr_idle += 1;
+            continue;
+        }
+        let busy = load.busy_ms.unwrap_or(0.0);
+        if busiest.is_none_or(|(most, _)| busy > most) {
+            busiest = Some((busy, disk.name));
+        }
+        let mut subject = load.subject(disk.name.to_owned());
+        let now = disk.last.as_ref().unwrap_or(&disk.first)[IN_FLIGHT];
+        if now > 0.0 {
+            subject.show("now", format!("{now} were under way when it was read"));
+        }
+        subjects.push(subject);
+    }
+    let mut notes = vec![if nr_copies {
+        "the difference of the first and the last copy; how long that was the file does not say, \
+         so numbers are no rates"
+            .to_owned()
+    } else {
+        "sums since the machine started, in which a bad hour disappears: read it twice, before \
+         and after, and give both one behind the other"
+            .to_owned()
+    }];
+    if nr_idle > 0 {
+        notes.push(format!("{} did nothing", counted(nr_idle, "devices")));
+    }
+    Ok(Reading {
+        what: "/proc/diskstats",
+        subjects,
+        notes,
+        cannot: vec![
+            WHO,
+            SINGLE,
+            "whether requests waited in a queue of the kernel or in the device: the times have both",
+        ],
+        record: record(busiest.map(|(_, name)| name)),
+    })
+}
+
+fn disks(text: &str) -> Vec<Disk<'_>> {
+    let mut disks: Vec<Disk<'_>> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (Some(name), Some(counters)) = (words.get(2), words.get(3..)) else {
+            continue;
+        };
+        // Later kernels may append.
+        let known = COLUMNS.iter().rev().find(|n| **n <= counters.len());
+        let counters: Option<Vec<f64>> = counters.iter().map(|word| word.parse().ok()).collect();
+        let (Some(_), Some(counters)) = (known, counters) else {
+            continue;
+        };
+        match disks.iter_mut().find(|disk| disk.name == *name) {
+            Some(disk) => disk.last = Some(counters),
+            None => disks.push(Disk {
+                name,
+                first: counters,
+                last: None,
+            }),
+        }
+    }
+    disks
+}
+
+fn load(disk: &Disk<'_>) -> Load {
+    let counters = match &disk.last {
+        Some(last) => {
+            let pairs = last.iter().zip(&disk.first);
+            let differences: Vec<f64> = pairs.map(|(last, first)| last - first).collect();
+            // Counters that went back belong to another start of the machine.
+            let is_one_start = differences
+                .iter()
+                .enumerate()
+                .all(|(i, n)| *n >= 0.0 || i == IN_FLIGHT);
+            if is_one_start {
+                differences
+            } else {
+                last.clone()
+            }
+        }
+        None => disk.first.clone(),
+    };
+    let at = |i: usize| counters.get(i).copied().unwrap_or(0.0);
+    let mut load = Load {
+        device: disk.name.to_owned(),
+        busy_ms: Some(at(IO_TICKS_MS)),
+        ..Load::default()
+    };
+    for (kind, start) in Kind::ALL.into_iter().zip(STARTS) {
+        let number = at(start);
+        let has_any = number > 0.0;
+        *load.flow_mut(kind) = if kind == Kind::Flushes {
+            Flow {
+                number,
+                await_ms: has_any.then(|| at(start + 1) / number),
+                ..Flow::default()
+            }
+        } else {
+            let merged = at(start + 1);
+            Flow {
+                number,
+                await_ms: has_any.then(|| at(start + 3) / number),
+                size_kib: has_any.then(|| at(start + 2) / number / SECTORS_PER_KIB),
+                merged_percent: has_any.then(|| 100.0 * merged / (number + merged)),
+            }
+        };
+    }
+    load
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_since_the_start_have_means() {
+        let text = "   8       0 sda 1000 100 80000 50000 0 0 0 0 2 20000 50000 0 0 0 0 10 3100\n\
+                    \x20  8       1 sda1 0 0 0 0 0 0 0 0 0 0 0\n";
+        let reading = read(text).unwrap();
+        let sda = &reading.subjects[0];
+        assert_eq!(sda.figures["reads_await_ms"], 50.0);
+        assert_eq!(sda.figures["flushes_await_ms"], 310.0);
+        assert_eq!(sda.figures["under_way_while_busy"], 53_100.0 / 20_000.0);
+        assert!(
+            sda.shows
+                .iter()
+                .any(|s| s.text.starts_with("2 were under way"))
+        );
+        assert!(reading.notes[0].contains("since the machine started"));
+    }
+
+    #[test]
+    fn two_copies_are_subtracted() {
+        let text = "8 0 sda 1000 0 8000 50000 0 0 0 0 0 20000 50000\n\
+                    8 0 sda 1100 0 8800 52000 0 0 0 0 0 22000 52000\n";
+        let sda = &read(text).unwrap().subjects[0];
+        assert_eq!(sda.figures["reads"], 100.0);
+        assert_eq!(sda.figures["reads_await_ms"], 20.0);
+        assert_eq!(sda.figures["under_way_while_busy"], 1.0);
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said of sums.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What sums show, and what they cannot show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reading {
+    /// What they are: `iostat`.
+    pub what: &'static str,
+    /// Of each device, group, histogram or process.
+    pub subjects: Vec<Subject>,
+    /// Of all of them.
+    pub notes: Vec<String>,
+    /// What cannot be told from such sums.
+    pub cannot: Vec<&'static str>,
+    /// A command whose recording would show it.
+    pub record: String,
+}
+
+/// One device, group, histogram or process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Subject {
+    /// What it is called.
+    pub name: String,
+    /// What is shown of it.
+    pub shows: Vec<Shown>,
+    /// Its figures by name, which ends with the unit.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// One thing that is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// A word for it.
+    pub about: &'static str,
+    /// The sentence.
+    pub text: String,
+}
+
+impl Subject {
+    pub(crate) fn new(name: impl Into<String>) -> Subject {
+        Subject {
+            name: name.into(),
+            shows: Vec::new(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn show(&mut self, about: &'static str, text: impl Into<String>) {
+        let text = text.into();
+        self.shows.push(Shown { about, text });
+    }
+
+    pub(crate) fn figure(&mut self, name: impl Into<String>, value: f64) {
+        self.figures.insert(name.into(), value);
+    }
+}
+
+/// The command that records what sums hide, of `device` if one is named.
+pub(crate) fn record(device: Option<&str>) -> String {
+    let device = device.unwrap_or("DEVICE");
+    format!("sudo blklab record {device} --also jbd2,ext4,writeback,sched --for 30s")
+}
+
+/// What no sums show.
+pub(crate) const WHO: &str = "who waited, for whom, and in which order";
+/// What means hide.
+pub(crate) const SINGLE: &str =
+    "single slow requests: a mean of 1 ms may be 999 of 0.1 ms and one of 900 ms";
