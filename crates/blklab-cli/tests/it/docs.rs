@@ -25,6 +25,10 @@ const LONG: &[&str] = &[
     "blklab conform --causes --seed 5002 --kernel 7.3 --count 110 --output-format markdown",
     "blklab run examples/db-beside-backup.fio --kernel 6.12,7.3 --fs ext4 --device sata-ssd --changes \
      | sed -n '/^What/,$p'",
+    "blklab recommend examples/laptop-update.fio --device samsung-860-evo --fs ext4 --memory 2g",
+    "blklab recommend examples/wal-beside-backup.fio --fs ext4 --device sata-ssd --kernel debian-13 \
+     --memory 1g --keep 'bandwidth of backup >= 50 %'",
+    "blklab run examples/quantum-2010.toml --trace quantum",
     "blklab fit-device testdata/fit/samsung-980-pro.csv -o drive.toml",
     "blklab fit-device testdata/fit/reads.json --like nvme-consumer,ways=4",
 ];

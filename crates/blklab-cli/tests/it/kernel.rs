@@ -297,9 +297,12 @@ fn files_lie_on_filesystems_and_what_prepares_them_is_not_in_the_trace() {
             !stats.contains("mkfs") && !stats.contains("mke2fs"),
             "{name}: {stats}"
         );
-        let digest = |text: &str| text.split("digest ").nth(1).map(|d| d[..16].to_owned());
-        let second = run(&format!("{name}-2"));
-        assert_eq!(digest(&first.stdout), digest(&second.stdout), "{name}");
+        // That a kernel does the same twice does not depend on the filesystem.
+        if name == "ext4" {
+            let digest = |text: &str| text.split("digest ").nth(1).map(|d| d[..16].to_owned());
+            let second = run("again");
+            assert_eq!(digest(&first.stdout), digest(&second.stdout));
+        }
     }
 }
 
