@@ -431,10 +431,10 @@ mod tests {
             assert!(what(text).starts_with("a histogram"), "{text}");
         }
         let iostat = "Linux 6.1.0 (box)\n\nDevice            r/s     rkB/s   rrqm/s  %rrqm r_await\nsda  1.0 2.0 0 0 0\n";
-        assert_eq!(what(iostat), "the output of iostat");
+        assert_eq!(what(iostat), "the output of iostat or sar");
         assert_eq!(
             what("Device:            tps    kB_read/s    kB_wrtn/s\n"),
-            "the output of iostat"
+            "the output of iostat or sar"
         );
         let summary = "CPU0 (sda):\n Reads Queued:           0,        0KiB\t Writes Queued:          77,    15968KiB\n";
         assert!(what(summary).starts_with("blkparse's summary"));
@@ -484,6 +484,10 @@ mod tests {
                 SumsKind::Iostat,
             ),
             ("Device r/s w/s\nsda 1 2\n", SumsKind::Iostat),
+            (
+                "1:00 DEV tps aqu-sz await\n2:00 sda 1 2 3\n",
+                SumsKind::Iostat,
+            ),
         ] {
             assert_eq!(kind(text), Some(expected), "{text}");
         }

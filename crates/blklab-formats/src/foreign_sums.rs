@@ -26,13 +26,14 @@ pub(crate) static KNOWN: &[(SumsKind, Foreign)] = &[
     (
         SumsKind::Iostat,
         Foreign {
-            what: "the output of iostat",
+            what: "the output of iostat or sar",
             instead: "it has means of an interval and no single I/Os; `blklab why FILE` says what \
                       they show; who waited for whom only a recording does (blktrace, biosnoop, \
                       `blklab record`)",
             marks: &[
                 &["rrqm/s"],
                 &["Device", "r/s", "w/s"],
+                &["DEV ", "tps ", "await"],
                 &["Device", "tps", "_read/s"],
                 &["Device", "tps", "_wrtn"],
                 &["\"sysstat\"", "\"disk_device\""],

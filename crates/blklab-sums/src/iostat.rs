@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `iostat`: a table for each interval, a row for each device. The columns have had several
-//! names (sysstat 9 to 12); a table is read by those of its own head.
+//! `iostat` and `sar -d`: a table for each interval, a row for each device. The columns have had
+//! several names (sysstat 9 to 12); a table is read by those of its own head.
 
 use crate::flow::{Flow, Kind};
 use crate::iostat_json;
@@ -13,6 +13,9 @@ use blklab_types::Error;
 
 /// Reads text or JSON.
 pub(crate) fn read(text: &str) -> Result<Reading, Error> {
+    let is_sar = text
+        .lines()
+        .any(|line| line.split_whitespace().any(|word| word == "DEV"));
     let tables = if text.trim_start().starts_with('{') {
         iostat_json::tables(text)?
     } else {
@@ -24,42 +27,64 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
             "iostat: no row of a device below a head 'Device …': give the whole output",
         ));
     }
-    Ok(of_tables(&tables))
+    Ok(of_tables(&tables, is_sar))
+}
+
+/// The columns of a table.
+struct Head<'a> {
+    names: Vec<&'a str>,
+    /// Which is the device: behind a time in tables of sar.
+    device: usize,
+}
+
+impl<'a> Head<'a> {
+    fn read(words: &[&'a str]) -> Option<Head<'a>> {
+        let is_device = |word: &&str| ["Device", "Device:", "DEV"].contains(word);
+        Some(Head {
+            names: words.to_vec(),
+            device: words.iter().position(is_device)?,
+        })
+    }
+
+    /// The row of a device; none where a line is cut, or is text between two tables.
+    fn row(&self, words: &[&str]) -> Option<(String, Row)> {
+        // 'Average:' stands in place of a time of one word or of two.
+        let (cut, at) = match words.first() {
+            Some(&"Average:") => (self.device.saturating_sub(1), 1.min(self.device)),
+            _ => (0, self.device),
+        };
+        if words.len() + cut != self.names.len() {
+            return None;
+        }
+        let figures: Option<Vec<f64>> = words[at + 1..].iter().map(|w| number(w)).collect();
+        let names = self.names[self.device + 1..].iter();
+        let row = names.map(|name| (*name).to_owned()).zip(figures?).collect();
+        Some((words[at].to_owned(), row))
+    }
 }
 
 /// All tables of a text.
 fn tables(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
-    let mut head: Option<Vec<&str>> = None;
+    let mut head: Option<Head<'_>> = None;
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        match words.first() {
-            Some(&("Device" | "Device:")) => {
-                head = Some(words[1..].to_vec());
-                tables.push(Table::new());
-            }
-            Some(device) => {
-                let Some(columns) = &head else { continue };
-                // A row that is cut, or text between two tables.
-                if words.len() != columns.len() + 1 {
-                    continue;
-                }
-                let figures: Option<Vec<f64>> = words[1..].iter().map(|w| number(w)).collect();
-                if let (Some(figures), Some(table)) = (figures, tables.last_mut()) {
-                    let names = columns.iter().map(|name| (*name).to_owned());
-                    table.push(((*device).to_owned(), names.zip(figures).collect()));
-                }
-            }
-            None => head = None,
+        if words.is_empty() {
+            head = None;
+        } else if let Some(next) = Head::read(&words) {
+            head = Some(next);
+            tables.push(Table::new());
+        } else if let (Some(head), Some(table)) = (&head, tables.last_mut()) {
+            table.extend(head.row(&words));
         }
     }
     tables
 }
 
 /// The worst interval of each device.
-fn of_tables(tables: &[Table]) -> Reading {
-    // The first one is the mean since the start of the machine, if there are more.
-    let skipped = usize::from(tables.len() > 1);
+fn of_tables(tables: &[Table], is_sar: bool) -> Reading {
+    // The first one of iostat is the mean since the start of the machine, if there are more.
+    let skipped = usize::from(tables.len() > 1 && !is_sar);
     let mut worst: Vec<(usize, Load)> = Vec::new();
     let mut nr_idle: u64 = 0;
     for (i, table) in tables.iter().enumerate().skip(skipped) {
@@ -79,7 +104,9 @@ fn of_tables(tables: &[Table]) -> Reading {
     });
     worst.sort_by(|a, b| weight(&b.1).total_cmp(&weight(&a.1)));
     let mut notes = Vec::new();
-    if skipped == 0 {
+    if is_sar {
+        notes.push("of each device the interval with the most under way is shown".to_owned());
+    } else if skipped == 0 {
         notes.push(
             "the only table is the mean since the machine started, unless iostat ran with -y: \
              `iostat -xy 1 10` shows what happens now"
@@ -109,7 +136,7 @@ fn of_tables(tables: &[Table]) -> Reading {
         load.subject(name)
     });
     Reading {
-        what: "iostat",
+        what: if is_sar { "sar" } else { "iostat" },
         subjects: subjects.collect(),
         notes,
         cannot: vec![
@@ -153,7 +180,12 @@ fn load(device: &str, row: &Row) -> Load {
     }
     // Without -x there are transfers alone.
     if load.number() == 0.0 {
-        load.transfers = get(&["tps"]).unwrap_or(0.0);
+        load.transfers = Flow {
+            number: get(&["tps"]).unwrap_or(0.0),
+            await_ms: get(&["await"]),
+            size_kib: get(&["areq-sz"]),
+            merged_percent: None,
+        };
     }
     load
 }
@@ -191,6 +223,24 @@ mod tests {
         assert_eq!(sda.name, "sda in interval 2");
         assert_eq!(sda.figures["reads_await_ms"], 50.0);
         assert!(sda.shows[0].text.starts_with("100/s of 8 KiB"), "{sda:?}");
+    }
+
+    #[test]
+    fn sar_has_a_time_in_front_and_no_kinds() {
+        let text = "12:00:01 AM  DEV  tps  rkB/s  wkB/s  areq-sz  aqu-sz  await  %util\n\
+                    12:10:01 AM  dev8-0  212.30  12.21  9211.33  43.44  8.21  38.66  99.20\n\
+                    12:20:01 AM  dev8-0  12.00  12.21  92.33  43.44  0.12  10.00  9.20\n\
+                    Average:  dev8-0  100.00  12.21  4000.33  43.44  4.21  30.66  50.20\n";
+        let reading = read(text).unwrap();
+        assert_eq!((reading.what, reading.notes.len()), ("sar", 1));
+        assert!(reading.record.contains("/dev/block/8:0 "));
+        let sda = &reading.subjects[0];
+        assert_eq!(sda.figures["transfers_per_s"], 212.3);
+        assert!((sda.figures["under_way"] - 8.21).abs() < 0.01, "{sda:?}");
+        assert!(
+            sda.shows[0].text.ends_with("reads and writes together"),
+            "{sda:?}"
+        );
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub(crate) struct Load {
     pub(crate) device: String,
     /// By kind, in the order of [`Kind::ALL`].
     pub(crate) flows: [Flow; 4],
-    /// Requests of kinds that are not told apart (`tps`).
-    pub(crate) transfers: f64,
+    /// Requests whose kinds are not told apart (`tps`).
+    pub(crate) transfers: Flow,
     /// Requests under way on average, as printed (`aqu-sz`).
     pub(crate) printed: Option<f64>,
     /// Share of the time in which any was under way (`%util`).
@@ -49,17 +49,19 @@ impl Load {
         &mut self.flows[kind as usize]
     }
 
+    /// Of all kinds, and those whose kind is not known.
+    fn all(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().chain(std::iter::once(&self.transfers))
+    }
+
     /// Requests that ended.
     pub(crate) fn number(&self) -> f64 {
-        self.flows.iter().map(|flow| flow.number).sum::<f64>() + self.transfers
+        self.all().map(|flow| flow.number).sum()
     }
 
     /// Milliseconds that all of them took together.
     fn waited_ms(&self) -> Option<f64> {
-        if self.transfers > 0.0 {
-            return None;
-        }
-        self.flows.iter().map(Flow::waited_ms).sum()
+        self.all().map(Flow::waited_ms).sum()
     }
 
     /// Requests under way on average, by Little's law.
@@ -106,10 +108,10 @@ impl Load {
                 }
             }
         }
-        if self.transfers > 0.0 {
-            let text = format!("{}/s, reads and writes", figures(self.transfers));
-            subject.show("transfers", text);
-            subject.figure("transfers_per_s", self.transfers);
+        if self.transfers.number > 0.0 {
+            let text = self.transfers.text(self.is_per_second);
+            subject.show("transfers", format!("{text}; reads and writes together"));
+            subject.figure("transfers_per_s", self.transfers.number);
         }
         self.show_under_way(&mut subject);
         self.show_queue(&mut subject);

@@ -60,7 +60,12 @@ impl Subject {
 
 /// The command that records what sums hide, of `device` if one is named.
 pub(crate) fn record(device: Option<&str>) -> String {
-    let device = device.unwrap_or("DEVICE");
+    // sar names disks by their numbers where nobody asks for names.
+    let numbers = device.and_then(|name| name.strip_prefix("dev")?.split_once('-'));
+    let device = match numbers {
+        Some((major, minor)) => format!("/dev/block/{major}:{minor}"),
+        None => device.unwrap_or("DEVICE").to_owned(),
+    };
     format!("sudo blklab record {device} --also jbd2,ext4,writeback,sched --for 30s")
 }
 
