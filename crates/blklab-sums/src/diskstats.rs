@@ -4,6 +4,7 @@
 
 use crate::flow::{Flow, Kind};
 use crate::load::Load;
+use crate::number::number;
 use crate::reading::{Reading, SINGLE, WHO, record};
 use blklab_analysis::findings::counted;
 use blklab_types::Error;
@@ -86,7 +87,7 @@ fn disks(text: &str) -> Vec<Disk<'_>> {
         };
         // Later kernels may append.
         let known = COLUMNS.iter().rev().find(|n| **n <= counters.len());
-        let counters: Option<Vec<f64>> = counters.iter().map(|word| word.parse().ok()).collect();
+        let counters: Option<Vec<f64>> = counters.iter().map(|word| number(word)).collect();
         let (Some(_), Some(counters)) = (known, counters) else {
             continue;
         };

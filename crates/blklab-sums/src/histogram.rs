@@ -2,7 +2,7 @@
 //! Histograms as bcc (`128 -> 255 : 12 |***`), bpftrace (`[128, 256) 12 |@@`) and perf-tools
 //! (`1 -> 2 : 12 |###`) print them: how the latencies are spread, whether they are of two kinds.
 
-use crate::number::{figures, kib_text, ns_text};
+use crate::number::{figures, kib_text, ns_text, number};
 use crate::reading::{Reading, Subject, WHO, record};
 use blklab_types::Error;
 
@@ -166,17 +166,17 @@ fn group(line: &str) -> Option<Group> {
     let row = line.split('|').next().unwrap_or_default();
     if let Some((range, count)) = row.split_once(':') {
         let (from, to) = range.split_once("->")?;
-        let (from, to): (f64, f64) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+        let (from, to) = (number(from.trim())?, number(to.trim())?);
         return Some(Group {
             from,
             below: if to > from { to + 1.0 } else { from + 1.0 },
-            count: count.trim().parse().ok()?,
+            count: number(count.trim())?,
         })
         .filter(is_sound);
     }
     let rest = row.strip_prefix(['[', '('])?;
     let end = rest.find([')', ']'])?;
-    let count: f64 = rest[end + 1..].trim().parse().ok()?;
+    let count = number(rest[end + 1..].trim())?;
     let (from, below) = match rest[..end].split_once(',') {
         Some((from, below)) => (from.trim(), below.trim()),
         None => (rest[..end].trim(), ""),
@@ -191,8 +191,7 @@ fn group(line: &str) -> Option<Group> {
 }
 
 fn is_sound(group: &Group) -> bool {
-    let all = [group.from, group.below, group.count];
-    all.iter().all(|n| n.is_finite() && *n >= 0.0) && group.below >= group.from
+    group.below >= group.from
 }
 
 /// A number with bpftrace's K, M, G, T: powers of 1024.
@@ -204,7 +203,7 @@ fn scaled(word: &str) -> Option<f64> {
         b'T' => (&word[..word.len() - 1], 4),
         _ => (word, 0),
     };
-    Some(digits.parse::<f64>().ok()? * 1024_f64.powi(power))
+    Some(number(digits)? * 1024_f64.powi(power))
 }
 
 fn subject(name: String, h: &Histogram, unit: Unit, count: f64) -> Subject {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `iostat -o JSON`: the same columns as keys.
 
+use crate::number::sound;
 use crate::table::{Row, Table};
 use blklab_types::Error;
 use serde::Deserialize;
@@ -43,7 +44,7 @@ fn row(disk: &BTreeMap<String, Value>) -> Option<(String, Row)> {
     let device = disk.get("disk_device")?.as_str()?.to_owned();
     let figures = disk
         .iter()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_f64()?)));
+        .filter_map(|(key, value)| Some((key.clone(), sound(value.as_f64()?)?)));
     Some((device, figures.collect()))
 }
 

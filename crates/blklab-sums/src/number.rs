@@ -3,13 +3,28 @@
 
 use blklab_analysis::findings::time_text;
 
-/// A number, with the decimal comma that some languages have.
+/// More than any counter or rate: 64 bits of it.
+const MOST: f64 = u64::MAX as f64;
+/// Less than any tool prints.
+const LEAST: f64 = 1e-9;
+
+/// A number as tools print it, not negative, with the decimal comma that some languages have.
 pub(crate) fn number(word: &str) -> Option<f64> {
     let value = match word.parse::<f64>() {
         Ok(value) => value,
         Err(_) => word.replacen(',', ".", 1).parse().ok()?,
     };
-    value.is_finite().then_some(value)
+    sound(value)
+}
+
+/// A number that a tool may have printed.
+pub(crate) fn sound(value: f64) -> Option<f64> {
+    let value = if (0.0..LEAST).contains(&value) {
+        0.0
+    } else {
+        value
+    };
+    (0.0..=MOST).contains(&value).then_some(value)
 }
 
 /// Three figures.
@@ -57,8 +72,10 @@ mod tests {
     fn numbers_of_any_language() {
         assert_eq!(number("12.50"), Some(12.5));
         assert_eq!(number("12,50"), Some(12.5));
-        assert_eq!(number("nan"), None);
-        assert_eq!(number("sda"), None);
+        for word in ["nan", "inf", "-1", "1e300", "sda"] {
+            assert_eq!(number(word), None, "{word}");
+        }
+        assert_eq!(number("1e-300"), Some(0.0));
     }
 
     #[test]

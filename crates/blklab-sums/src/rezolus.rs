@@ -4,7 +4,7 @@
 //! `blockio_queue_latency` and `blockio_total_latency`, in ns, each of an operation `op`
 //! (github.com/iopsystems/rezolus, src/agent/samplers/blockio).
 
-use crate::number::ns_text;
+use crate::number::{ns_text, sound};
 use crate::reading::{Reading, Subject, WHO, record};
 use blklab_types::Error;
 use serde_json::{Map, Value};
@@ -117,7 +117,7 @@ fn last_of_pair(pair: &Value) -> Option<f64> {
 
 fn as_number(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
-    (number.is_finite() && number >= 0.0).then_some(number)
+    sound(number)
 }
 
 /// `"blockio/read/latency/p99": 1234`, and `"blockio_latency/read/p999"`.
