@@ -4,7 +4,7 @@
 use crate::blkparse::BlkparseWriter;
 use crate::blktrace::{self, BlktraceReader, CpuFile};
 use crate::ctf::{self, CtfReader};
-use crate::foreign::Told;
+use crate::foreign::{self, Told};
 use crate::format::{Format, Reader};
 use crate::input::Input;
 use crate::snoop::{self, Columns, SnoopReader};
@@ -320,18 +320,15 @@ impl TraceFile {
             Err(_) => false,
         }
     }
-}
 
-/// What a file seems to be, before it is read.
-impl TraceFile {
-    /// Whether a file that is no trace holds sums.
+    /// Whether a file that is no trace has sums in place of I/Os.
     pub fn has_sums(path: &Path) -> bool {
-        let is_text = path.is_file();
-        let opened = is_text.then(|| Source::open(path).ok()).flatten();
-        let Some(source) = opened else { return false };
+        let Some(source) = path.is_file().then(|| Source::open(path).ok()).flatten() else {
+            return false;
+        };
         let mut input = Input::new(source, "");
-        let is_none = matches!(recognise(&mut input), Ok(None));
-        is_none && crate::foreign::told(input.available()).is_some_and(|told| told.sums.is_some())
+        let is_no_trace = matches!(recognise(&mut input), Ok(None));
+        is_no_trace && foreign::told(input.available()).is_some_and(|told| told.sums.is_some())
     }
 }
 
@@ -346,22 +343,27 @@ fn source_of(inner: impl Read + Send + 'static, name: &str) -> Result<Source, Fo
 }
 
 fn unrecognised(input: &mut Input<Source>) -> FormatError {
-    if let Some(Told { foreign, sums }) = crate::foreign::told(input.available()) {
-        let sums = sums.map(|kind| sums_of(kind, input)).transpose();
-        return sums.map_or_else(
-            |e| e,
-            |sums| FormatError::Foreign {
-                input: input.name.clone(),
-                what: foreign.what,
-                instead: foreign.instead,
-                sums: sums.map(Box::new),
-            },
-        );
+    match foreign::told(input.available()) {
+        Some(told) => foreign(&told, input).unwrap_or_else(|e| e),
+        None => not_expected(
+            input,
+            "a trace: blktrace, blkparse, ftrace, perf, trace.dat, Perfetto, biosnoop, LTTng, events.blk, or rows of fio or a research trace (docs/traces.md)",
+        ),
     }
-    not_expected(
-        input,
-        "a trace: blktrace, blkparse, ftrace, perf, trace.dat, Perfetto, biosnoop, LTTng, events.blk, or rows of fio or a research trace (docs/traces.md)",
-    )
+}
+
+/// The error that says what it is, with the sums that it has.
+fn foreign(told: &Told, input: &mut Input<Source>) -> Result<FormatError, FormatError> {
+    let sums = match told.sums {
+        Some(kind) => Some(Box::new(sums_of(kind, input)?)),
+        None => None,
+    };
+    Ok(FormatError::Foreign {
+        input: input.name.clone(),
+        what: told.foreign.what,
+        instead: told.foreign.instead,
+        sums,
+    })
 }
 
 /// What the input has, from its current place on.
