@@ -20,6 +20,14 @@ pub(super) fn depths(whole: u32) -> [[u32; 2]; 2] {
     ]
 }
 
+/// The smallest of them.
+fn least(whole: u32) -> u32 {
+    depths(whole)
+        .into_iter()
+        .flatten()
+        .fold(whole.max(1), u32::min)
+}
+
 /// The same of `queue/async_depth` (`bfq_depth_updated`).
 fn depths_of_queue(async_depth: u32) -> [[u32; 2]; 2] {
     [
@@ -92,6 +100,16 @@ impl Bfq {
             return async_depth::before(q);
         }
         async_depth::of_queue(q, written, |all| all * 3 / 4)
+    }
+
+    /// The smallest depth that a bio may get: where queues and groups have shares, one tag
+    /// (`bfq_depth_updated`).
+    pub(super) fn least_depth(&self, q: &Core) -> u32 {
+        if self.feat.limits_allocation {
+            1
+        } else {
+            least(q.tags_per_word())
+        }
     }
 
     /// The depth for a bio; none: no limit (`bfq_limit_depth`).
@@ -184,6 +202,7 @@ mod tests {
         assert_eq!(depths(16), [[8, 12], [3, 6]]);
         assert_eq!(depths(64), [[32, 48], [12, 24]]);
         assert_eq!(depths(1), [[1, 1], [1, 1]]);
+        assert_eq!([64, 16, 4, 1].map(least), [12, 3, 1, 1]);
         assert_eq!(depths_of_queue(48), [[32, 48], [12, 24]]);
         assert_eq!(depths_of_queue(62), [[41, 62], [15, 31]]);
         assert_eq!(depths_of_queue(1), [[1, 1], [1, 1]]);

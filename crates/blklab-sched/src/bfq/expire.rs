@@ -205,8 +205,6 @@ impl Bfq {
             self.queues[id].soft_rt_update = true;
         } else if !(self.feat.interactive_is_no_soft_rt && interactive) {
             self.queues[id].soft_rt_next = self.soft_rt_next_start(cx, id);
-        } else {
-            self.queues[id].soft_rt_update = true;
         }
     }
 

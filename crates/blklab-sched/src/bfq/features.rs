@@ -38,11 +38,11 @@ blklab_kernel::features! {
         pub(super) interactive_is_no_soft_rt: bool = true,
         /// Requests of queues that the one in service wakes are injected (5.12).
         pub(super) injects_woken: bool = false,
+        /// Requests of the queue that wakes the one in service are injected (5.12). Before,
+        /// the kernel asks whether the one in service has a request, where it has none.
+        pub(super) injects_wakers: bool = false,
         /// Merged queues and split ones get the waker of the other (5.12).
         pub(super) shares_wakers: bool = false,
-        /// A waker is seen three times, within 4 ms of its completion (5.12).
-        /// Before, twice, within 200 us.
-        pub(super) wakers_need_three: bool = false,
         /// A split queue gets idle times, injection state and raised service back
         /// (5.12).
         pub(super) saves_all: bool = false,
@@ -90,8 +90,8 @@ blklab_kernel::features! {
             seeky_soft_rt_turns_interactive: true,
             interactive_is_no_soft_rt: false,
             injects_woken: true,
+            injects_wakers: true,
             shares_wakers: true,
-            wakers_need_three: true,
             saves_all: true,
             runs_as_one: true,
         }

@@ -184,7 +184,7 @@ impl Bfq {
             return Some(own);
         }
         if let Some(waker) = waker
-            && (self.feat.wakers_need_three || x.waker_confirmed)
+            && self.feat.injects_wakers
             && self.queues[waker].busy
             && self.fits(q, waker)
         {

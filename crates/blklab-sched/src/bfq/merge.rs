@@ -95,14 +95,13 @@ impl Bfq {
         if std::mem::take(&mut self.queues[id].io_bound) {
             self.queues[into].io_bound = true;
         }
-        let x = &self.queues[id];
-        let (waker, confirmed) = (x.waker, x.waker_confirmed);
+        let waker = self.queues[id].waker;
         if self.feat.shares_wakers
             && waker.is_some()
             && self.queues[into].waker.is_none()
             && waker != Some(into)
         {
-            self.set_waker(into, waker, confirmed);
+            self.set_waker(into, waker);
             self.queues[into].tentative_waker = None;
         }
         self.hand_raising_over(id, into);

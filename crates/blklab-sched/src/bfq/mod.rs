@@ -246,8 +246,8 @@ impl Elevator for Bfq {
         self.depth_for(q, cx, bio)
     }
 
-    fn min_shallow_depth(&self, _: &Core) -> Option<u32> {
-        Some(1)
+    fn min_shallow_depth(&self, q: &Core) -> Option<u32> {
+        Some(self.least_depth(q))
     }
 
     fn before_insert(&mut self, q: &mut Core, cx: &mut Cx<'_>, rq: RqId, _: bool) {

@@ -129,8 +129,6 @@ pub(super) struct Queue {
 
     /// The queue whose completions bring this one's requests (`waker_bfqq`).
     pub(super) waker: Option<QueueId>,
-    /// The waker is beyond doubt (5.10; later it is set only then).
-    pub(super) waker_confirmed: bool,
     /// `tentative_waker_bfqq`.
     pub(super) tentative_waker: Option<QueueId>,
     /// `num_waker_detections`.
@@ -207,7 +205,6 @@ impl Queue {
             alone_ns: 0,
             lowered: b.lowered,
             waker: None,
-            waker_confirmed: false,
             tentative_waker: None,
             waker_sightings: 0,
             waker_since_ns: 0,

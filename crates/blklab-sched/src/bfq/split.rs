@@ -63,7 +63,6 @@ impl Bfq {
             return id;
         }
         let waker = self.waker_to_inherit(id);
-        let confirmed = self.queues[id].waker_confirmed;
         self.attach(q, cx, task, true, None);
         self.put_cooperators(q, cx, id);
         self.release_process_ref(q, cx, id);
@@ -75,7 +74,7 @@ impl Bfq {
             self.join_burst_list(new);
         }
         if waker.is_some() && self.feat.shares_wakers {
-            self.set_waker(new, waker, confirmed);
+            self.set_waker(new, waker);
             self.queues[new].tentative_waker = None;
         }
         self.queues[new].owner = Some(task);

@@ -7,37 +7,26 @@ use super::queue::Queue;
 use crate::queue_id::QueueId;
 use blklab_block::Cx;
 
-/// A request so soon after a completion may be its consequence, in ns; up to
-/// 5.11 the second.
+/// A request so soon after a completion may be its consequence, in ns.
 const SOON_NS: u64 = 4_000_000;
-const SOON_NS_BEFORE: u64 = 200_000;
 /// Sightings that make a waker.
 const SIGHTINGS: u32 = 3;
 /// Sightings count for so many times the length of idling.
 const SPAN_IN_IDLES: u64 = 128;
 
 impl Bfq {
-    /// A process got a request while it had no other.
+    /// A process got a request while it had no other. Up to 5.11 the kernel looks for wakers,
+    /// too, but never does anything with them.
     pub(super) fn detect_waker(&mut self, cx: &Cx<'_>, id: QueueId) {
+        if !self.feat.injects_wakers {
+            return;
+        }
         let now = now_ns(cx);
-        let soon = if self.feat.wakers_need_three {
-            SOON_NS
-        } else {
-            SOON_NS_BEFORE
-        };
         let Some(last) = self.last_completed else {
             return;
         };
         let x = &mut self.queues[id];
-        if last == id || x.short_think || now - self.last_completion_ns >= soon {
-            return;
-        }
-        if !self.feat.wakers_need_three {
-            if x.waker != Some(last) {
-                self.set_waker(id, Some(last), false);
-            } else {
-                x.waker_confirmed = true;
-            }
+        if last == id || x.short_think || now - self.last_completion_ns >= SOON_NS {
             return;
         }
         let span = SPAN_IN_IDLES * self.set.slice_idle_ns;
@@ -50,14 +39,13 @@ impl Bfq {
         }
         if x.waker_sightings == SIGHTINGS {
             x.tentative_waker = None;
-            self.set_waker(id, Some(last), true);
+            self.set_waker(id, Some(last));
         }
     }
 
     /// Gives a queue another waker, which keeps it first among those it wakes.
-    pub(super) fn set_waker(&mut self, id: QueueId, waker: Option<QueueId>, confirmed: bool) {
+    pub(super) fn set_waker(&mut self, id: QueueId, waker: Option<QueueId>) {
         let x = &mut self.queues[id];
-        x.waker_confirmed = confirmed;
         let old = std::mem::replace(&mut x.waker, waker);
         if let Some(old) = old {
             let Queue { woken, .. } = &mut self.queues[old];
@@ -71,9 +59,9 @@ impl Bfq {
 
     /// A queue is about to be freed: nobody is its waker, nor it anybody's.
     pub(super) fn forget_wakers(&mut self, id: QueueId) {
-        self.set_waker(id, None, false);
+        self.set_waker(id, None);
         while let Some(woken) = self.queues[id].woken.first() {
-            self.set_waker(woken, None, false);
+            self.set_waker(woken, None);
         }
     }
 }

@@ -264,6 +264,38 @@ fn without_injection_wakers_wait_too() {
 }
 
 #[test]
+fn before_5_12_wakers_are_not_injected() {
+    // P1 thinks for 13 ms and gets its requests as P2's end. While T5 is at the device, which takes
+    // two, and nothing else of P1 waits, B7 stays behind: 5.10 looks for a request of P1.
+    let b = series("0", "P2", "B", 8, (90_000_000, 8), "");
+    let mut v = disk(2, "2", b).with(CALM);
+    let looped = |process, prefix, sector, think_us| ClosedLoop {
+        process,
+        prefix,
+        sector,
+        count: 12,
+        think: Span::from_us(think_us),
+    };
+    v.loops = vec![
+        looped("P1", "T", 100_000, 13_000),
+        looped("P3", "U", 50_000_000, 13_000),
+        looped("P4", "V", 50_001_000, 4500),
+    ];
+    v.processes = |name, ioc| {
+        if name == "P1" {
+            ioc.ioprio = ioprio("be0");
+        }
+    };
+    v.check_on(
+        &["5.2", "5.10"],
+        "T0@0 B0@10 B1@10 B2@12 B3@14 T1@16 U0@28 V0@28 T2@33 B4@35 V1@36.5 U1@43 V2@43.5 T3@48 \
+         B5@50 V3@51.5 U2@58 V4@58.5 T4@63 B6@65 V5@66.5 U3@73 V6@73.5 T5@78 B7@80 V7@81.5 U4@88 \
+         V8@88.5 T6@93 V9@96.5 V10@103 U5@103 T7@108 V11@109.5 U6@120 T8@123 U7@135 T9@138 \
+         U8@150 T10@153 U9@165 T11@168 U10@180 U11@195",
+    );
+}
+
+#[test]
 fn before_5_2_the_lowest_weight_is_idled_for() {
     // As B5, on flash: P2, of weight 10, has nothing left at 32, beside P1 of weight 80.
     let mut a = series("0", "P1", "A", 16, (100_000, 1024), "+1024");
