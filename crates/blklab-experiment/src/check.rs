@@ -81,6 +81,7 @@ impl Experiment {
         }
         for (key, set) in [
             ("uptime_ms", self.vm.uptime_ms),
+            ("uptime_ns", self.vm.uptime_ns),
             ("dirty_at_start_mb", self.vm.dirty_at_start_mb),
         ] {
             if set.is_some_and(|value| value > 0) {

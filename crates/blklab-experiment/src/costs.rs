@@ -159,7 +159,8 @@ impl Experiment {
 
     /// From the start of the machine to that of its load: none if not set.
     pub fn uptime(&self) -> Span {
-        Span::from_us(u64::from(self.vm.uptime_ms(self.kernel)) * 1000)
+        let whole = Span::from_us(u64::from(self.vm.uptime_ms(self.kernel)) * 1000);
+        Span(whole.ns() + u64::from(self.vm.uptime_ns(self.kernel)))
     }
 
     /// What somebody else writes when the machine starts: nothing if not set.

@@ -205,6 +205,10 @@ settings! {
         .manual("how long the machine has been up when the load begins, in ms: where the timers of \
               write-back and journals, and the spindle, stand by then", "");
 
+    /// the same, in ns beside whole ms: how long after a tick the load begins
+    uptime_ns: u32 = setting(Unit::Ns, 0, (0, 999_999_999))
+        .manual("so many ns more: how long after a tick of the kernel the load begins", "");
+
     /// MiB of another process's file that are written when the machine starts
     dirty_at_start_mb: u32 = setting(Unit::MiB, 0, (0, 1 << 20))
         .manual("MiB of another process's file that are written, and not synced, when the machine \

@@ -22,6 +22,9 @@ fn read<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).expect("a test reads every file of machines/")
 }
 
+/// How often `null_blk` with `mbps` renews its budget.
+const NULL_BLK_TICK_NS: u32 = 20_000_000;
+
 /// Buffers of this size and more get huge pages (`transparent_hugepage` always).
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
@@ -79,6 +82,8 @@ struct Release {
     further_page_cost_ns: Option<u32>,
     driver_copy_ns: u32,
     writeout_cost_ns: u32,
+    /// How long after a tick of the kernel the first job is released, where it is not at one.
+    release_after_tick_ns: Option<u32>,
     /// Sectors of a rotating `simdisk` that are read without the medium when the first job
     /// begins, where they are not those of other releases.
     scanned_sectors: Option<u32>,
@@ -192,14 +197,18 @@ impl FioMachine {
             release.interrupt_cost_ns + release.wake_cost_ns + release.switch_cost_ns,
         );
         vm.remote_wake_ns.get_or_insert(self.remote_wake_ns);
-        self.give_device(&mut e.device, release);
+        vm.uptime_ns = vm.uptime_ns.or(release.release_after_tick_ns);
+        let begins_ns = vm.uptime_ns.unwrap_or(0);
+        self.give_device(&mut e.device, release, begins_ns);
     }
 
-    /// What the machine's disks were like when the first job began.
-    fn give_device(&self, device: &mut DeviceSpec, release: &Release) {
+    /// What the machine's disks were like when the first job began, so long after the
+    /// machine's start.
+    fn give_device(&self, device: &mut DeviceSpec, release: &Release, begins_ns: u32) {
         let has = |key: &str| device.params.iter().any(|(name, _)| name == key);
         let given = if device.name == "null_blk" && has("mbps") {
-            Some(("tick_phase_ns", self.null_blk_tick_phase_ns))
+            let renewed_ns = self.null_blk_tick_phase_ns.saturating_add(begins_ns);
+            Some(("tick_phase_ns", renewed_ns % NULL_BLK_TICK_NS))
         } else if device.name == "simdisk" && is_platter(device) {
             release.scanned_sectors.map(|sectors| ("scanned", sectors))
         } else {
@@ -290,6 +299,30 @@ mod tests {
         assert_eq!(given(old, &[("mode", "0")]).1, None, "it does not rotate");
         let of_case = [("mode", "1"), ("scanned", "24")];
         assert_eq!(given(old, &of_case).1, Some("24".to_owned()));
+    }
+
+    #[test]
+    fn jobs_begin_where_ticks_are_not() {
+        let given = |kernel, params: &[(&str, &str)]| {
+            let mut e = Experiment::new("e", Workload::Processes(Vec::new()));
+            e.kernel = kernel;
+            e.device.name = "null_blk".to_owned();
+            e.device.params = params
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            LINUX_6_1.give(&mut e, &[]);
+            let mut params = e.device.params.into_iter();
+            let phase = params.rfind(|(name, _)| name == "tick_phase_ns");
+            (e.vm.uptime_ns, phase.map(|(_, value)| value))
+        };
+        let (old, new) = (KernelVersion::new(5, 10), KernelVersion::new(6, 1));
+        assert_eq!(given(old, &[]), (Some(2_800_000), None));
+        assert_eq!(given(new, &[]), (None, None));
+        // The budget is renewed as long after the release as before.
+        let renewed = |kernel| given(kernel, &[("mbps", "50")]).1;
+        assert_eq!(renewed(new).as_deref(), Some("7400000"));
+        assert_eq!(renewed(old).as_deref(), Some("10200000"));
     }
 
     #[test]
