@@ -482,6 +482,7 @@ fn blame(r: &Request, ahead: Option<&Ahead>, is_device_slow: bool) -> Blame {
         Reason::LaterReads => (2, top),
         Reason::Other(pid) => (3, Some(pid)),
         Reason::Load => (4, top),
+        Reason::Unknown => (0, None),
         Reason::Device => (5, None),
     };
     Blame {

@@ -25,6 +25,9 @@ const QUIET_NS: u64 = 20_000_000;
 /// A device that is not shown to end a request is taken to be busy with it for so long.
 const NO_END_NS: u64 = 1_000_000_000;
 
+/// What follows an interrupt comes within this time.
+const SOON_NS: u64 = 200_000;
+
 /// So many requests, so that the depth at which they came tells whether they were slower.
 const DEPTH_SHOWN: u64 = 8;
 
@@ -133,6 +136,8 @@ pub struct Disk {
     pub span: [Time; 2],
     /// Places of completions that fit no request among the section's events.
     pub unknown_completions: Vec<usize>,
+    /// When they were, in order.
+    pub(super) unknown_ends: Vec<Time>,
     /// The scheduler, as far as its messages tell it.
     pub(super) told: Option<&'static str>,
     /// Who is taken to wait for writes whose flags do not say it.
@@ -177,6 +182,7 @@ impl Disk {
             long: Vec::new(),
             span,
             unknown_completions: Vec::new(),
+            unknown_ends: Vec::new(),
             told: None,
             who_waits: Told::default(),
         };
@@ -271,6 +277,29 @@ impl Disk {
         before(to) - before(from)
     }
 
+    /// How much of a wait from Q to G the device empties its cache, where the request becomes free
+    /// when it has done so: no larger number of requests would help.
+    pub fn flushes_before_get(&self, queue: Time, get: Time) -> Option<u64> {
+        let flushing = self.flushes.within(queue, get);
+        let ended = self.flushes.last_end(get);
+        let is_end = ended.is_some_and(|end| get.since(end).0 <= SOON_NS);
+        (is_end && is_most(flushing, get.0.saturating_sub(queue.0))).then_some(flushing)
+    }
+
+    /// How many requests end within a time of which the trace shows no D: the device had them,
+    /// too.
+    pub fn nr_unknown_ends(&self, from: Time, to: Time) -> u64 {
+        let upto = |t: Time| self.unknown_ends.partition_point(|c| *c <= t);
+        upto(to).saturating_sub(upto(from)) as u64
+    }
+
+    /// Whether a request goes to the device whose way there the trace does not show, as it does of
+    /// others: what was there before it is not shown either.
+    fn comes_from_unshown(&self, r: &Request) -> bool {
+        let way = [Action::Queue, Action::GetRequest, Action::Insert];
+        r.begins_with_issue() && !r.is_flush() && way.into_iter().any(|a| self.has(a))
+    }
+
     /// The commands of some of its requests, from D to C.
     pub fn commands_of(&self, which: impl Fn(&Request) -> bool) -> Spans {
         let issued = self.issued().iter().filter(|r| which(r));
@@ -328,7 +357,9 @@ impl Disk {
                 Some([_, end]) if issue <= *end => *end = (*end).max(complete),
                 Some([begin, end]) => {
                     self.busy_ns += end.since(*begin).0;
-                    self.idle.push([*end, issue]);
+                    if !self.comes_from_unshown(r) {
+                        self.idle.push([*end, issue]);
+                    }
                     busy = Some([issue, complete]);
                 }
                 None => busy = Some([issue, complete]),

@@ -65,7 +65,14 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
     if let (Some(queue), Some(get)) = (r.queue, life.get)
         && is_longer(wait.get_ns, LONG_FACTOR, alone.max(LONG_GET_NS))
     {
-        wait.get = Some(Box::new(ahead_of(disk, r, queue, get)));
+        match disk.flushes_before_get(queue, get) {
+            Some(flushing) => {
+                let flushing = flushing.min(wait.get_ns);
+                add(&mut wait.flush_ns, flushing);
+                wait.get_ns -= flushing;
+            }
+            None => wait.get = Some(Box::new(ahead_of(disk, r, queue, get))),
+        }
     }
     if is_longer(wait.ahead_ns, LONG_FACTOR, alone.max(1)) {
         let flushing = between(Some(from), Some(issue)).min(wait.ahead_ns);
@@ -96,7 +103,8 @@ fn wait_of(disk: &Disk, place: usize) -> Wait {
                 // A disk that caches writes takes one at once, and many as fast as it
                 // can write them.
                 let each_ns = alone.max(disk.service.interval_ns.unwrap_or(0));
-                let factor = LONG_FACTOR * (behind.all + 1);
+                let beside = behind.all + disk.nr_unknown_ends(issue, complete);
+                let factor = LONG_FACTOR * (beside + 1);
                 wait.is_device_slow = is_longer(wait.behind_ns, factor, each_ns);
                 wait.behind = Some(Box::new(behind));
             }
@@ -164,7 +172,10 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
         ahead.all += weight;
         let work = weight * Ahead::work_of(other.life.bytes, alone_ns);
         add(&mut ahead.work[0], work);
-        if other.pid == waiting.pid && other.op() == waiting.op() {
+        // Whoever hands on what others have queued hands on what somebody waits for, and what
+        // nobody does.
+        let is_of_sort = waiting.is_owner_known || other.is_sync == waiting.is_sync;
+        if other.pid == waiting.pid && other.op() == waiting.op() && is_of_sort {
             ahead.own += weight;
             add(&mut ahead.work[1], work);
             return;
@@ -174,7 +185,8 @@ fn ahead_of(disk: &Disk, waiting: &Request, from: Time, to: Time) -> Ahead {
         add(&mut ahead.work[2], work * u64::from(other.is_read()));
         add(&mut ahead.work[3], work * u64::from(other.is_write()));
         ahead.later += weight * u64::from(other.handed_over() > arrived);
-        if other.is_owner_known && other.pid != waiting.pid {
+        ahead.unknown += weight * u64::from(!other.has_owner());
+        if other.has_owner() && other.pid != waiting.pid {
             tally(&mut pids, other.pid, weight);
             tally(&mut workers, other.pid, work);
             if other.is_write() {

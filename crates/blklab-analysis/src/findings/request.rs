@@ -15,6 +15,9 @@ pub struct Request {
     /// Whether that is known: a request whose D or I is the first that the trace shows
     /// of it may be anybody's.
     pub is_owner_known: bool,
+    /// Whether a thread that writes back for others hands it to the device, and nobody waits for
+    /// it: then it is write-back of that thread, though nothing shows who queued it.
+    pub is_write_back: bool,
     /// The first Q of its bios.
     pub queue: Option<Time>,
     /// The last Q of its bios.
@@ -38,6 +41,7 @@ impl Request {
             life: *life,
             pid: life.pid,
             is_owner_known: life.get.is_some() || life.nr_bios > 0,
+            is_write_back: false,
             queue: None,
             last_queue: None,
             sleep: None,
@@ -46,6 +50,16 @@ impl Request {
             is_behind: false,
             is_followed: false,
         }
+    }
+
+    /// Whether it is known whose it is.
+    pub fn has_owner(&self) -> bool {
+        self.is_owner_known || self.is_write_back
+    }
+
+    /// Whether the trace shows nothing of it before its D.
+    pub fn begins_with_issue(&self) -> bool {
+        !self.is_owner_known && self.life.insert.is_none()
     }
 
     /// What it does.

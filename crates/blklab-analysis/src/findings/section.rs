@@ -11,6 +11,7 @@ use super::divide::divide;
 use super::finding::{Evidence, Instance};
 use super::spells::{Spell, Tracker, What};
 use super::stacks::Stacks;
+use super::threads::is_flusher;
 use super::who_waits::{self, Told};
 use crate::lifecycle::{BioLife, RequestLife};
 use crate::names::Names;
@@ -195,6 +196,13 @@ impl Section {
             evidence: self.of_request(r),
         }
     }
+}
+
+/// When completions at these places were, in order.
+fn ends_of(places: &[usize], events: &[Event]) -> Vec<Time> {
+    let mut ends: Vec<Time> = places.iter().map(|i| events[*i].time).collect();
+    ends.sort_unstable();
+    ends
 }
 
 /// Whether two stretches of sectors have one in common; what is empty counts as its first.
@@ -382,10 +390,15 @@ impl Gatherer {
             } else {
                 who_waits::mark(&mut g.requests, names)
             };
+            for r in &mut g.requests {
+                let is_flushers = names.get(r.pid).is_some_and(is_flusher);
+                r.is_write_back = is_flushers && r.is_write() && !r.is_sync;
+            }
             let mut bios = g.alone;
             bios.extend(g.bios);
             let span = g.span.unwrap_or_default();
             let mut disk = Disk::new(dev, g.requests, bios, g.nr_events, g.busy_until, span);
+            disk.unknown_ends = ends_of(&g.unknown_completions, &self.events);
             disk.unknown_completions = g.unknown_completions;
             disk.shown = g.shown;
             disk.told = self.told.get(&dev).copied();
@@ -394,13 +407,14 @@ impl Gatherer {
             disk.set_waits(waits);
             disk
         };
+        let disks = self.devices.into_iter().map(disk).collect();
         let section = Section {
             start: Time::default(),
             first: self.first,
             events: self.events,
             stacks: self.stacks,
             order,
-            disks: self.devices.into_iter().map(disk).collect(),
+            disks,
             spells,
             disk_of: self.disk_of,
         };

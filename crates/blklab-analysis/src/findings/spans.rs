@@ -43,6 +43,12 @@ impl Spans {
         }))
     }
 
+    /// When the last of them ends that has ended by a time.
+    pub fn last_end(&self, by: Time) -> Option<Time> {
+        let nr_ended = self.0.partition_point(|[_, end]| *end <= by);
+        nr_ended.checked_sub(1).map(|i| self.0[i][1])
+    }
+
     /// Whether one of them has something of a time, its ends included.
     pub fn meet(&self, from: Time, to: Time) -> bool {
         let first = self.0.partition_point(|[_, end]| *end < from);
@@ -59,6 +65,11 @@ mod tests {
         let spans = Spans::new([[5, 9], [1, 3], [8, 12], [20, 21]].map(|s| s.map(Time)));
         assert_eq!(spans.0, [[1, 3], [5, 12], [20, 21]].map(|s| s.map(Time)));
         let meet = |from, to| spans.meet(Time(from), Time(to));
+        let ended = [2, 3, 19, 21].map(|t| spans.last_end(Time(t)));
+        assert_eq!(
+            ended,
+            [None, Some(3), Some(12), Some(21)].map(|t| t.map(Time))
+        );
         assert!(meet(3, 4) && meet(10, 11) && meet(0, 100));
         assert!(!meet(4, 4) && !meet(13, 19) && !meet(22, 30));
         for (from, to, expected) in [(0, 30, 10), (2, 6, 2), (3, 5, 0), (6, 7, 1), (9, 9, 0)] {

@@ -64,6 +64,8 @@ pub struct Ahead {
     pub writes: u64,
     /// Those of others that came later than the one that waits.
     pub later: u64,
+    /// Those of which the trace does not show whose they are.
+    pub unknown: u64,
     /// What all of them are for the device, in work ([`Ahead::work_of`]); the same process's and
     /// direction's; others' reads; others' writes.
     pub work: [u64; 4],
@@ -87,6 +89,8 @@ pub enum Reason {
     Other(Pid),
     /// The process's own requests, or as many of each of several.
     Load,
+    /// Requests of which the trace does not show whose they are.
+    Unknown,
     /// Nobody: the device takes long by itself.
     Device,
 }
@@ -172,9 +176,19 @@ impl Ahead {
             Some((pid, n)) if n >= STANDS_OUT * self.own.max(1) && is_most(n, others) => {
                 Reason::Other(pid)
             }
-            _ if waiting.is_write() => self.busiest().map_or(Reason::Load, Reason::Other),
-            _ => Reason::Load,
+            _ if waiting.is_write() => self.busiest().map_or(self.of_many(waiting), Reason::Other),
+            _ => self.of_many(waiting),
         }
+    }
+
+    /// Why one waits that has many of others ahead, of whom none stands out. Where it is known
+    /// whose the one that waits is, those of nobody are not its own.
+    fn of_many(&self, waiting: &Request) -> Reason {
+        let others = self.all - self.own;
+        if waiting.is_owner_known && is_most(self.unknown, others) {
+            return Reason::Unknown;
+        }
+        Reason::Load
     }
 
     /// The other process that has most of them, and how many.

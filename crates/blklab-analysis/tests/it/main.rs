@@ -8,6 +8,7 @@ mod btt;
 mod excerpts;
 mod findings;
 mod groups;
+mod handed_on;
 mod kinds;
 mod legacy;
 mod limits;

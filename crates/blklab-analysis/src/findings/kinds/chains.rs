@@ -10,10 +10,14 @@ use crate::findings::disk::{Disk, Request};
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, is_most, percent, total};
 use crate::findings::tasks::Tasks;
+use crate::findings::threads::{hands_on, is_journal};
 use crate::findings::waits::Wait;
-use blklab_trace::Rwbs;
+use blklab_trace::{Action, Rwbs};
 use blklab_types::{Pid, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+/// A flush and what belongs to it follow each other so soon: an interrupt lies between them.
+const SOON_NS: u64 = 200_000;
 
 /// A flush that takes less is none that anybody waits for.
 pub(super) const SLOW_NS: u64 = 1_000_000;
@@ -33,8 +37,32 @@ const NOTABLE_PERCENT: u64 = 20;
 /// So many flushes before which nobody else has filled the cache say what one usually takes.
 const USUAL_MIN: usize = 8;
 
-/// So often a process goes on after a chain, so that it waits for it.
-const TIMES_MIN: u64 = 3;
+/// Threads that a commit is written by.
+#[derive(Debug, Default)]
+pub(super) struct Writers {
+    /// Those of journals.
+    journals: Tasks,
+    /// Those that hand on to the device what others have queued.
+    handers: Tasks,
+}
+
+impl Writers {
+    /// A task has a name now.
+    pub(super) fn named(&mut self, pid: Pid, comm: &str) {
+        self.journals.named(pid, is_journal(comm));
+        self.handers.named(pid, hands_on(comm));
+    }
+
+    /// Whether a task is the thread of a journal.
+    pub(super) fn is_journal(&self, pid: Pid) -> bool {
+        self.journals.has(pid)
+    }
+
+    /// Whether a task only hands on what others have queued.
+    pub(super) fn hands_on(&self, pid: Pid) -> bool {
+        pid == 0 || self.handers.has(pid)
+    }
+}
 
 /// From the first write of a commit to the end of its record.
 #[derive(Clone, Copy, Debug)]
@@ -181,10 +209,7 @@ pub(super) fn flushes(r: &Request) -> bool {
 /// The end of the flush that stands in for FUA where the device has none: it comes right behind
 /// the record, whose C is that of its data, and nobody has asked for another one meanwhile.
 /// `asked` are the times at which records are queued, in order.
-fn flushed_again(disk: &Disk, record: &Request, end: Time, asked: &[Time]) -> Time {
-    if !record.flags.has(Rwbs::FUA) {
-        return end;
-    }
+fn flushed_again(disk: &Disk, end: Time, asked: &[Time]) -> Time {
     let from = disk.issued().partition_point(|r| r.life.issue < Some(end));
     let next = disk.issued()[from..].iter().find(|r| r.is_flush());
     let asked_next = asked.get(asked.partition_point(|q| *q < end));
@@ -197,6 +222,50 @@ fn flushed_again(disk: &Disk, record: &Request, end: Time, asked: &[Time]) -> Ti
         .unwrap_or(end)
 }
 
+/// Whether a write is a record though its flags do not say so. Where only D and C are shown, a
+/// flush and what belongs to it are commands of their own: it is handed on to the device when one
+/// flush has ended, and the next one when it has.
+fn is_between_flushes(disk: &Disk, r: &Request, flushes: &Flushes, writers: &Writers) -> bool {
+    let (Some(issue), Some(complete)) = (r.life.issue, r.life.complete) else {
+        return false;
+    };
+    let is_bare = !disk.has(Action::Queue) && r.begins_with_issue() && writers.hands_on(r.pid);
+    let is_waited_for = r.is_sync && r.is_write() && !r.is_flush();
+    is_bare && is_waited_for && flushes.ended_before(issue) && flushes.begun_after(complete)
+}
+
+/// When flushes of a device begin and end, each in order.
+struct Flushes {
+    begins: Vec<Time>,
+    ends: Vec<Time>,
+}
+
+impl Flushes {
+    fn new(disk: &Disk) -> Flushes {
+        let commands = || disk.issued().iter().filter(|r| r.is_flush());
+        let mut ends: Vec<Time> = commands().filter_map(|r| r.life.complete).collect();
+        ends.sort_unstable();
+        Flushes {
+            begins: commands().filter_map(|r| r.life.issue).collect(),
+            ends,
+        }
+    }
+
+    /// Whether one has ended right before a time.
+    fn ended_before(&self, time: Time) -> bool {
+        let upto = self.ends.partition_point(|end| *end <= time);
+        let last = upto.checked_sub(1).map(|i| self.ends[i]);
+        last.is_some_and(|end| time.since(end).0 <= SOON_NS)
+    }
+
+    /// Whether one begins right after a time.
+    fn begun_after(&self, time: Time) -> bool {
+        let from = self.begins.partition_point(|begin| *begin < time);
+        let next = self.begins.get(from);
+        next.is_some_and(|begin| begin.since(time).0 <= SOON_NS)
+    }
+}
+
 /// What was written since the device's cache was emptied last.
 #[derive(Debug, Default)]
 struct Cache {
@@ -205,7 +274,7 @@ struct Cache {
 
 impl Cache {
     fn written(&mut self, r: &Request) {
-        if r.is_owner_known {
+        if r.has_owner() {
             add(self.bytes.entry(r.pid).or_default(), r.life.bytes);
         }
     }
@@ -223,15 +292,25 @@ impl Cache {
 }
 
 /// Whose a write is. Where only D is shown, whoever runs the queue hands on what a journal's thread
-/// has queued: it is of the one whose commit is under way.
-fn handed_on(r: &Request, start: Time, begun: &BTreeMap<Pid, Begun>, journals: &Tasks) -> Pid {
-    if r.is_owner_known || r.pid != 0 {
+/// has queued: if somebody waits for it, it is of the one whose commit is under way, or whose last
+/// record ends where it begins, as the blocks of a journal follow each other. `ends` is where that is.
+fn handed_on(
+    r: &Request,
+    start: Time,
+    begun: &BTreeMap<Pid, Begun>,
+    ends: &BTreeMap<Pid, u64>,
+    writers: &Writers,
+) -> Pid {
+    if r.is_owner_known || !writers.hands_on(r.pid) || !r.is_sync {
         return r.pid;
+    }
+    if let Some((pid, _)) = ends.iter().find(|(_, end)| **end == r.life.sector) {
+        return *pid;
     }
     let is_open = |b: &Begun| start.0 <= b.until.0.saturating_add(NEAR_NS);
     let mut open = begun
         .iter()
-        .filter(|(pid, b)| journals.has(**pid) && is_open(b));
+        .filter(|(pid, b)| writers.is_journal(**pid) && is_open(b));
     match (open.next(), open.next()) {
         (Some((pid, _)), None) => *pid,
         _ => r.pid,
@@ -240,8 +319,10 @@ fn handed_on(r: &Request, start: Time, begun: &BTreeMap<Pid, Begun>, journals: &
 
 /// Where only D is shown, a record begins when the flush before it has ended: until then the commit
 /// is under way.
-fn flushed_before(start: Time, end: Time, begun: &mut BTreeMap<Pid, Begun>, journals: &Tasks) {
-    let open = begun.iter_mut().filter(|(pid, _)| journals.has(**pid));
+fn flushed_before(start: Time, end: Time, begun: &mut BTreeMap<Pid, Begun>, writers: &Writers) {
+    let open = begun
+        .iter_mut()
+        .filter(|(pid, _)| writers.is_journal(**pid));
     for (_, b) in open {
         if start.0 <= b.until.0.saturating_add(NEAR_NS) {
             b.until = b.until.max(end);
@@ -250,15 +331,18 @@ fn flushed_before(start: Time, end: Time, begun: &mut BTreeMap<Pid, Begun>, jour
 }
 
 /// Commits, in order of their ends: a request that flushes or forces its data out, and
-/// the writes of its process that went right before it. `journals` are threads of filesystems'
-/// journals.
-pub(super) fn chains(disk: &Disk, journals: &Tasks) -> Vec<Chain> {
+/// the writes of its process that went right before it.
+pub(super) fn chains(disk: &Disk, writers: &Writers) -> Vec<Chain> {
     let mut begun: BTreeMap<Pid, Begun> = BTreeMap::new();
     let mut chains = Vec::new();
     let mut cache = Cache::default();
+    let mut ends: BTreeMap<Pid, u64> = BTreeMap::new();
     let mut order: Vec<usize> = (0..disk.requests.len()).collect();
     order.sort_by_key(|i| (disk.requests[*i].start(), *i));
-    let records = order.iter().filter(|i| flushes(&disk.requests[**i]));
+    let emptied = Flushes::new(disk);
+    let is_bare = |r: &Request| is_between_flushes(disk, r, &emptied, writers);
+    let is_record = |r: &Request| flushes(r) || is_bare(r);
+    let records = order.iter().filter(|i| is_record(&disk.requests[**i]));
     let asked: Vec<Time> = records.filter_map(|i| disk.requests[*i].start()).collect();
     for i in order {
         let r = &disk.requests[i];
@@ -266,12 +350,12 @@ pub(super) fn chains(disk: &Disk, journals: &Tasks) -> Vec<Chain> {
             continue;
         };
         if r.is_flush() && !r.is_owner_known {
-            flushed_before(start, end, &mut begun, journals);
+            flushed_before(start, end, &mut begun, writers);
         }
         if r.is_flush() || !r.is_write() {
             continue;
         }
-        let pid = handed_on(r, start, &begun, journals);
+        let pid = handed_on(r, start, &begun, &ends, writers);
         cache.written(r);
         let own = disk.waits.get(i).map_or((0, None), behind_others);
         let fresh = Begun {
@@ -288,7 +372,7 @@ pub(super) fn chains(disk: &Disk, journals: &Tasks) -> Vec<Chain> {
         if goes_on.is_some() {
             chain.data.write(r, end);
         }
-        if !flushes(r) {
+        if !is_record(r) {
             chain.others = chain.others.max(own);
             begun.insert(pid, chain);
             continue;
@@ -300,11 +384,16 @@ pub(super) fn chains(disk: &Disk, journals: &Tasks) -> Vec<Chain> {
             others,
             data,
         } = chain;
-        let end = end.max(flushed_again(disk, r, end, &asked));
+        let is_forced = r.flags.has(Rwbs::FUA) || is_bare(r);
+        let end = if is_forced {
+            end.max(flushed_again(disk, end, &asked))
+        } else {
+            end
+        };
         let until = until.max(end);
         let before_record = if first == i { (0, None) } else { others };
         let commands_ns = disk.flushes.within(begin, until);
-        let data = data.much().filter(|_| journals.has(pid));
+        let data = data.much().filter(|_| writers.is_journal(pid));
         let data_ns = data.map_or(0, |(_, until)| until.since(begin).0);
         let worst = own.max(before_record).max((data_ns, Some(pid)));
         let chain = Chain {
@@ -319,6 +408,9 @@ pub(super) fn chains(disk: &Disk, journals: &Tasks) -> Vec<Chain> {
             filled_ns: 0,
             data_ns,
         };
+        if writers.is_journal(pid) {
+            ends.insert(pid, r.end());
+        }
         let data_bytes = data.map_or(0, |(bytes, _)| bytes);
         chains.push((chain, worst.0, cache.emptied(pid, data_bytes)));
     }
@@ -342,60 +434,6 @@ fn usual_flush(chains: &[(Chain, u64, Option<Pid>)]) -> Option<u64> {
     own.get(own.len() / 2)
         .copied()
         .filter(|_| own.len() >= USUAL_MIN)
-}
-
-/// A wait for a chain of another.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waited {
-    pub(super) chain: Chain,
-    /// From the end of the process's last I/O.
-    pub(super) ns: u64,
-    /// From the beginning of its last write: what a call that writes and syncs takes.
-    pub(super) with_write_ns: u64,
-}
-
-/// Processes that wait for chains of others, with each of these waits.
-pub(super) fn waiters(disk: &Disk, chains: &[Chain]) -> BTreeMap<Pid, Vec<Waited>> {
-    let mut of_pid: BTreeMap<Pid, Vec<([Time; 2], bool)>> = BTreeMap::new();
-    for r in &disk.requests {
-        if let (Some(start), Some(end)) = (r.start(), r.life.complete) {
-            let ios = of_pid.entry(r.pid).or_default();
-            ios.push(([start, end], r.is_write()));
-        }
-    }
-    let own: BTreeSet<Pid> = chains.iter().map(|c| c.pid).collect();
-    // Nobody waits as process 0: it hands on what others have queued.
-    of_pid.retain(|pid, _| !own.contains(pid) && *pid != 0);
-    let mut waiters = BTreeMap::new();
-    for (pid, mut ios) in of_pid {
-        ios.sort_unstable();
-        let mut waited = Vec::new();
-        let mut pauses = 0;
-        for pair in ios.windows(2) {
-            let [([start, end], is_write), ([next, _], _)] = [pair[0], pair[1]];
-            if next <= end || next.since(end).0 < SLOW_NS {
-                continue;
-            }
-            pauses += 1;
-            let i = chains.partition_point(|c| c.end <= next);
-            let Some(chain) = i.checked_sub(1).map(|i| chains[i]) else {
-                continue;
-            };
-            let starts = chain.begin >= end && chain.begin.since(end).0 <= NEAR_NS;
-            if starts && next.since(chain.end).0 <= NEAR_NS {
-                let from = if is_write { start } else { end };
-                waited.push(Waited {
-                    chain,
-                    ns: next.since(end).0,
-                    with_write_ns: next.since(from).0,
-                });
-            }
-        }
-        if waited.len() as u64 >= TIMES_MIN && waited.len() * 2 >= pauses {
-            waiters.insert(pid, waited);
-        }
-    }
-    waiters
 }
 
 /// The chain: its first request and its record.

@@ -2,13 +2,12 @@
 //! fsync waits for commits whose writes wait behind others' requests: the journal is not slow, and
 //! neither are flushes; the device is busy with somebody else's.
 
-use super::chains::{self, chains, shows_flushes, waiters};
+use super::chain_waits::{Waited, waiters};
+use super::chains::{self, Writers, chains, shows_flushes};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::{Act, Outside, Serving};
 use crate::findings::section::Section;
 use crate::findings::sums::{add, is_most, percent, total};
-use crate::findings::tasks::Tasks;
-use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
@@ -68,7 +67,7 @@ const SLOW_NS: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 struct CommitBehind {
-    journals: Tasks,
+    writers: Writers,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -90,7 +89,7 @@ struct Sum {
 
 impl Detector for CommitBehind {
     fn process(&mut self, pid: Pid, comm: &str) {
-        self.journals.named(pid, is_journal(comm));
+        self.writers.named(pid, comm);
     }
 
     fn section(&mut self, section: &Section, _: &Context) {
@@ -98,13 +97,12 @@ impl Detector for CommitBehind {
             if !shows_flushes(disk) {
                 continue;
             }
-            let chains = chains(disk, &self.journals);
-            for (pid, waited) in waiters(disk, &chains) {
+            let chains = chains(disk, &self.writers);
+            for (pid, waited) in waiters(disk, &chains, &self.writers) {
                 let sum = self.disks.entry(disk.dev).or_default();
                 add(&mut sum.all_ns, total(waited.iter().map(|w| w.ns)));
-                let behind = |w: &&chains::Waited| {
-                    w.chain.is_behind_others(w.ns) && w.chain.culprit != Some(pid)
-                };
+                let behind =
+                    |w: &&Waited| w.chain.is_behind_others(w.ns) && w.chain.culprit != Some(pid);
                 for w in waited.iter().filter(behind) {
                     let (chain, ns) = (&w.chain, w.ns);
                     add(&mut sum.others_ns, chain.others_ns.min(ns));

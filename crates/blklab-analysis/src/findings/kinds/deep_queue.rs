@@ -5,7 +5,8 @@
 //! that a deeper queue gives no more throughput, but every request waits for those
 //! ahead of it (Little's law).
 
-use crate::findings::disk::Disk;
+use super::chains::Writers;
+use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Act;
 use crate::findings::section::Section;
@@ -14,7 +15,8 @@ use crate::findings::waits::Reason;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Weight, Whole, time_text,
 };
-use blklab_types::Dev;
+use blklab_trace::Rwbs;
+use blklab_types::{Dev, Pid};
 use std::collections::BTreeMap;
 
 /// The row of [`super::ALL`].
@@ -27,7 +29,8 @@ pub const KIND: Kind = Kind {
                     as many of each of several)",
         threshold: "5 times as long or more, with 4 of them or more ahead on average; 20 % of the \
                     process's waiting or more",
-        exception: "",
+        exception: "it is the thread of a journal, which writes what others have changed and chooses no \
+                    depth, or what is read ahead (A), or fewer waits are shown than requests queued",
     },
     explains: &[],
     remedies: &[ENOUGH],
@@ -50,6 +53,7 @@ const ALONE_SURE: usize = 3;
 
 #[derive(Debug, Default)]
 struct DeepQueue {
+    writers: Writers,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -65,6 +69,10 @@ struct Sum {
 }
 
 impl Detector for DeepQueue {
+    fn process(&mut self, pid: Pid, comm: &str) {
+        self.writers.named(pid, comm);
+    }
+
     fn section(&mut self, section: &Section, _: &Context) {
         for disk in &section.disks {
             self.disk(section, disk);
@@ -76,10 +84,21 @@ impl Detector for DeepQueue {
     }
 }
 
+/// Whether whose a request is may choose how many there are at a time: no journal's thread does,
+/// which writes what others have changed, no reader what is read ahead for it; and of a request
+/// that is only known to have been handed on nobody knows whose it is.
+fn chooses(r: &Request, writers: &Writers) -> bool {
+    let is_anybodys = !r.is_owner_known && writers.hands_on(r.pid);
+    !writers.is_journal(r.pid) && !is_anybodys && !r.flags.has(Rwbs::AHEAD)
+}
+
 impl DeepQueue {
     fn disk(&mut self, section: &Section, disk: &Disk) {
         let sum = self.disks.entry(disk.dev).or_default();
-        for (r, w) in disk.long_waits_for() {
+        let chosen = disk
+            .long_waits_for()
+            .filter(|(r, _)| chooses(r, &self.writers));
+        for (r, w) in chosen {
             let of_load = w.behind_others(r).filter(|(why, ..)| *why == Reason::Load);
             let (mut ns, mut ahead) = (0, 0);
             for (_, part, who) in of_load {
@@ -105,7 +124,8 @@ impl Sum {
     fn finding(mut self, dev: Dev, whole: &Whole<'_>) -> Option<Finding> {
         let nr_before = self.harm.count().max(1);
         let depth = self.ahead / nr_before + 1;
-        if depth < DEPTH_MIN {
+        // Who keeps so many queued is seen to wait as often, at least.
+        if depth < DEPTH_MIN || nr_before < depth {
             return None;
         }
         let interval = self.interval_ns?;

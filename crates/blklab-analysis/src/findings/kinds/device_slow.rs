@@ -309,7 +309,8 @@ impl Sum {
             };
             let took = complete.since(issue).0;
             let is_far = took == best || is_longer(took, FEW_FACTOR, best);
-            let is_alone = disk.issued_between(issue, complete).is_empty();
+            let is_alone = disk.issued_between(issue, complete).is_empty()
+                && disk.nr_unknown_ends(issue, complete) == 0;
             if took >= SINGLE_NS && is_far && is_alone && !r.flags.has(Rwbs::DISCARD) {
                 self.d2c.push(took);
                 self.reads += u64::from(r.is_read());

@@ -7,19 +7,19 @@
 //! command without sectors (FN, FF), or only as the time that the commit record takes.
 //! Who called fsync waits from its last write to the end of the chain.
 
-use super::chains::{Chain, NEAR_NS, SLOW_NS, chains, flushes, instance, shows_flushes, waiters};
+use super::chain_waits::{Waited, waiters};
+use super::chains::{Chain, NEAR_NS, SLOW_NS, Writers, chains, flushes, instance, shows_flushes};
 use crate::findings::disk::{Disk, Request};
 use crate::findings::harm::{Harm, of_disks};
 use crate::findings::remedy::Outside;
 use crate::findings::section::{Section, in_order};
 use crate::findings::sums::{add, total};
-use crate::findings::tasks::Tasks;
 use crate::findings::threads::is_journal;
 use crate::findings::{
     Confidence, Context, Detector, Finding, Kind, Remedy, Rule, Whole, time_text,
 };
 use blklab_trace::{Action, Rwbs};
-use blklab_types::{Dev, Pid};
+use blklab_types::{Dev, Pid, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The row of [`super::ALL`].
@@ -34,7 +34,8 @@ pub const KIND: Kind = Kind {
                     one whose request is at the device meanwhile",
         threshold: "1 ms or more, and 20 % of the waiting of those they delay; right before and \
                     after is at most 1 ms, 3 times or more and in half of the pauses of the \
-                    process",
+                    process; or process and journal take turns: 9 of 10 pauses have a chain in \
+                    them, and 9 of 10 chains are in one",
         exception: "",
     },
     explains: &["deep-queue", "behind-other", "device-slow", "journal-chain"],
@@ -68,7 +69,7 @@ const BEHIND_MAX_NS: u64 = 30_000_000_000;
 
 #[derive(Debug, Default)]
 struct Flushes {
-    journals: Tasks,
+    writers: Writers,
     disks: BTreeMap<Dev, Sum>,
 }
 
@@ -91,7 +92,7 @@ struct Sum {
 
 impl Detector for Flushes {
     fn process(&mut self, pid: Pid, comm: &str) {
-        self.journals.named(pid, is_journal(comm));
+        self.writers.named(pid, comm);
     }
 
     fn section(&mut self, section: &Section, _: &Context) {
@@ -99,7 +100,7 @@ impl Detector for Flushes {
             if !shows_flushes(disk) {
                 continue;
             }
-            let chains = chains(disk, &self.journals);
+            let chains = chains(disk, &self.writers);
             if !chains.is_empty() || !disk.flushes.is_empty() {
                 self.disk(section, disk, &chains);
             }
@@ -113,7 +114,7 @@ impl Detector for Flushes {
 
 impl Flushes {
     fn disk(&mut self, section: &Section, disk: &Disk, chains: &[Chain]) {
-        let waiters = waiters(disk, chains);
+        let waiters = waiters(disk, chains, &self.writers);
         let sum = self.disks.entry(disk.dev).or_default();
         sum.chains += chains.len() as u64;
         add(
@@ -149,7 +150,7 @@ impl Flushes {
             sum.harm.add(r.pid, ns, || section.instance(r, Some(ns)));
         }
         sum.flushes_asked_for(section, disk, &own);
-        sum.flushes_without_queue(section, disk);
+        sum.flushes_without_queue(section, disk, &waiters);
         sum.flushes_behind(section, disk);
     }
 }
@@ -169,15 +170,28 @@ impl Sum {
     }
 
     /// Where no Q shows who asks for a flush: whoever's write ended right before it waits for it,
-    /// else who sent it.
-    fn flushes_without_queue(&mut self, section: &Section, disk: &Disk) {
+    /// else who sent it. What is part of a commit is waited for with the whole of it.
+    fn flushes_without_queue(
+        &mut self,
+        section: &Section,
+        disk: &Disk,
+        waiters: &BTreeMap<Pid, Vec<Waited>>,
+    ) {
         if disk.has(Action::Queue) {
             return;
         }
+        let chains = waiters.values().flatten().map(|w| w.chain);
+        let mut chains: Vec<[Time; 2]> = chains.map(|c| [c.begin, c.end]).collect();
+        chains.sort_unstable();
+        let is_of_commit = |time: Time| {
+            let upto = chains.partition_point(|[begin, _]| *begin <= time);
+            upto > 0 && time < chains[upto - 1][1]
+        };
         let mut writes: Vec<&Request> = disk.requests.iter().filter(|r| r.is_write()).collect();
         writes.retain(|r| r.life.complete.is_some());
         writes.sort_by_key(|r| r.life.complete);
-        for r in disk.issued().iter().filter(|r| r.is_flush()) {
+        let flushes = disk.issued().iter().filter(|r| r.is_flush());
+        for r in flushes.filter(|r| !r.life.issue.is_some_and(is_of_commit)) {
             let Some(ns) = r.d2c().filter(|ns| *ns >= SLOW_NS) else {
                 continue;
             };

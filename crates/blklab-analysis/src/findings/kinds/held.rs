@@ -60,11 +60,13 @@ pub(super) fn spans(disk: &Disk) -> BTreeMap<Pid, u64> {
         .collect()
 }
 
-/// All waits from Q to G of requests that somebody waits for.
+/// All waits from Q to G of requests that somebody waits for, but not for a flush.
 pub(super) fn asked(disk: &Disk) -> Vec<Asked<'_>> {
     let waiting = disk.requests.iter().filter_map(|r| {
-        let get_ns = r.life.get?.0.checked_sub(r.queue?.0)?;
-        (r.is_sync && !r.is_flush() && get_ns >= SHORT_NS).then_some((r, get_ns))
+        let (queue, get) = (r.queue?, r.life.get?);
+        let get_ns = get.0.checked_sub(queue.0)?;
+        let is_asked = r.is_sync && !r.is_flush() && get_ns >= SHORT_NS;
+        (is_asked && disk.flushes_before_get(queue, get).is_none()).then_some((r, get_ns))
     });
     let waiting: Vec<(&Request, u64)> = waiting.collect();
     if waiting.is_empty() {

@@ -61,7 +61,9 @@ pub const HELD_BACK: Kind = Kind {
         condition: "a request waits from I to D while the device has nothing to do; of one from \
                     which no C or D comes at the beginning of a trace the same is assumed",
         threshold: "1 ms or more; at the beginning of a trace 20 ms",
-        exception: "the scheduler is known as one that idles",
+        exception: "the scheduler is known as one that idles, or the first D behind the pause is of \
+                    a request that the trace does not show before it: what the device had in \
+                    between may not be shown either",
     },
     explains: &[],
     remedies: &[NO_IDLING_SCHEDULER],

@@ -7,6 +7,7 @@ pub mod behind_discards;
 pub mod behind_other;
 pub mod bfq_merge;
 pub mod buffer_stall;
+mod chain_waits;
 mod chains;
 pub mod command_fault;
 pub mod commit_behind;

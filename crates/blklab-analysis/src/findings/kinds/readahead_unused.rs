@@ -21,7 +21,10 @@ pub const KIND: Kind = Kind {
     what: "more is read ahead than short runs of reads can use",
     rule: Rule {
         condition: "a process reads through the page cache in runs, and where it goes elsewhere \
-                    the last thing that it has read ahead is large",
+                    the last thing that it has read ahead is large; old kernels do not mark what \
+                    is read ahead (A): where nothing is marked, a run counts whose requests double \
+                    their length twice or more and whose last one is no shorter than the one \
+                    before",
         threshold: "read_ahead_kb is known to be more than 128; 8 runs or more, whose last \
                     requests have 64 KiB on average or more and half of all that is read",
         exception: "",
@@ -54,6 +57,8 @@ const RANDOM: Remedy = Remedy::outside(
 const USUAL_KB: u64 = 128;
 /// Runs, so that it is no chance.
 const RUNS_MIN: u64 = 8;
+/// A run that grows so often is one of read-ahead.
+const DOUBLINGS_MIN: u64 = 2;
 /// The last request of a run on average, sectors.
 const LAST_SECTORS_MIN: u64 = 128;
 /// Of all that is read the part that is the last of a run, in per cent.
@@ -70,6 +75,46 @@ struct Sum {
     /// Sectors that are read, and those of the last requests of runs.
     read: u64,
     last: u64,
+}
+
+/// Reads of a process, each of which begins where the one before it ends.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    last: &'a Request,
+    /// How often one has twice the length of the one before or more.
+    doublings: u64,
+    /// Whether the last one is shorter than the one before it.
+    is_shorter: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(first: &'a Request) -> Run<'a> {
+        Run {
+            last: first,
+            doublings: 0,
+            is_shorter: false,
+        }
+    }
+
+    /// Takes a read if it belongs to the run, or is its first one.
+    fn goes_on(&mut self, r: &'a Request) -> bool {
+        if self.last.life.number == r.life.number {
+            return true;
+        }
+        if self.last.end() != r.life.sector {
+            return false;
+        }
+        self.doublings += u64::from(r.sectors() >= 2 * self.last.sectors());
+        self.is_shorter = r.sectors() < self.last.sectors();
+        self.last = r;
+        true
+    }
+
+    /// Whether its reads grow as windows of read-ahead do, up to the last one: a reader reads what
+    /// it needs in one length.
+    fn grows_like_windows(&self) -> bool {
+        self.doublings >= DOUBLINGS_MIN && !self.is_shorter
+    }
 }
 
 impl Detector for ReadaheadUnused {
@@ -93,17 +138,21 @@ impl Detector for ReadaheadUnused {
 impl ReadaheadUnused {
     fn disk(&mut self, section: &Section, disk: &Disk) {
         let is_cached = |r: &&Request| r.is_read() && !r.flags.has(Rwbs::SYNC) && r.life.bytes > 0;
-        let mut before: BTreeMap<Pid, &Request> = BTreeMap::new();
+        let is_marked = disk.shown.flags.has(Rwbs::AHEAD);
+        let mut before: BTreeMap<Pid, Run<'_>> = BTreeMap::new();
         let mut reads: Vec<&Request> = disk.issued().iter().filter(is_cached).collect();
         reads.sort_by_key(|r| (r.start(), r.life.number));
         for r in reads {
             let sum = self.disks.entry(disk.dev).or_default();
             sum.read += r.sectors();
-            let last = before.insert(r.pid, r);
-            let Some(last) = last.filter(|last| last.end() != r.life.sector) else {
+            let run = before.entry(r.pid).or_insert(Run::new(r));
+            if run.goes_on(r) {
                 continue;
-            };
-            if !last.flags.has(Rwbs::AHEAD) {
+            }
+            let Run { last, .. } = *run;
+            let is_ahead = last.flags.has(Rwbs::AHEAD) || (!is_marked && run.grows_like_windows());
+            *run = Run::new(r);
+            if !is_ahead {
                 continue;
             }
             sum.last += last.sectors();

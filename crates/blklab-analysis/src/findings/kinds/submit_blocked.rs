@@ -25,7 +25,7 @@ pub const KIND: Kind = Kind {
                     meanwhile are its own",
         threshold: "waits of 20 us or more, 16 at least, that add up to half of the time from its \
                     first Q to its last",
-        exception: "",
+        exception: "the device empties its cache meanwhile (flush)",
     },
     explains: &["no-request-free", "deep-queue"],
     remedies: &[MORE_REQUESTS, NO_THROTTLING],
