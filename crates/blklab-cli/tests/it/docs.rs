@@ -21,7 +21,7 @@ const LONG: &[&str] = &[
     "blklab conform --causes --class idling,flush --count 20 --keep wrong",
     "blklab conform --causes --case idling-0",
     "blklab conform --causes --count 148 --output-format markdown",
-    "blklab conform --causes --seed 5003 --count 148 --output-format markdown",
+    "blklab conform --causes --seed 7001 --count 148 --output-format markdown",
     "blklab conform --causes --seed 5002 --kernel 7.3 --count 110 --output-format markdown",
     "blklab run examples/db-beside-backup.fio --kernel 6.12,7.3 --fs ext4 --device sata-ssd --changes \
      | sed -n '/^What/,$p'",
