@@ -34,7 +34,7 @@ nightly:        ## 500 random experiments on the models and on each kernel that 
 	$(BUILD) cargo run --release --bin blklab -- conform --against kernel --kernel 6.1,6.12,7.3 --count 500 --keep target/nightly
 
 test-kernel:    ## tests and measured cases that need a kernel that was built
-	$(TEST) cargo test -p blklab-kernel-target && cargo run --release --bin blklab -- conform --target kernel testdata/fio-6.1/cases
+	$(TEST) cargo test -p blklab-kernel-target -- --include-ignored && cargo run --release --bin blklab -- conform --target kernel testdata/fio-6.1/cases
 
 fuzz:           ## ten minutes of fuzzing for each reader and parser
 	$(BUILD) scripts/fuzz.sh 600

@@ -93,6 +93,7 @@ fn run_with_groups(e: &Experiment) -> Option<(Vec<Dev>, Counts, Vec<CgroupUse>)>
 }
 
 #[test]
+#[ignore = "boots images for a quarter of a minute; make test-kernel"]
 fn an_array_and_device_mapper_lie_on_an_images_own_disks() {
     let Some(mut e) = experiment("null_blk") else {
         return;
@@ -112,6 +113,7 @@ fn an_array_and_device_mapper_lie_on_an_images_own_disks() {
 }
 
 #[test]
+#[ignore = "boots images for a quarter of a minute; make test-kernel"]
 fn a_control_group_of_an_image_is_held_to_its_limit() {
     let Some(mut e) = experiment("null_blk") else {
         return;
@@ -134,6 +136,7 @@ fn a_control_group_of_an_image_is_held_to_its_limit() {
 }
 
 #[test]
+#[ignore = "boots images for a quarter of a minute; make test-kernel"]
 fn a_filesystem_is_made_before_the_run_begins() {
     let Some(mut e) = experiment("null_blk") else {
         return;
@@ -149,6 +152,7 @@ fn a_filesystem_is_made_before_the_run_begins() {
 }
 
 #[test]
+#[ignore = "boots images for a quarter of a minute; make test-kernel"]
 fn commands_of_our_module_take_the_time_of_its_law() {
     let Some(mut e) = experiment("simdisk") else {
         return;

@@ -121,6 +121,7 @@ fn nothing_of_the_host_can_be_reached() {
 }
 
 #[test]
+#[ignore = "boots images for a quarter of a minute; make test-kernel"]
 fn an_image_in_qemu_runs_the_same_twice() {
     let Some(image) = image() else { return };
     let script = "cat /proc/uptime /proc/interrupts; date; head -c 16 /dev/urandom | od -x\n\
@@ -134,6 +135,7 @@ fn an_image_in_qemu_runs_the_same_twice() {
 }
 
 #[test]
+#[ignore = "boots images for a quarter of a minute; make test-kernel"]
 fn an_image_that_dies_in_qemu_or_hangs_is_ended() {
     let Some(image) = image() else { return };
     let script = "echo 1 > /proc/sys/kernel/sysrq\necho c > /proc/sysrq-trigger";

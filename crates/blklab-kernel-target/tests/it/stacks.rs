@@ -135,6 +135,7 @@ fn device_mapper_lies_on_an_array() {
 }
 
 #[test]
+#[ignore = "writes whole files through a kernel for a quarter of a minute; make test-kernel"]
 fn a_loop_device_lies_on_an_array_and_on_a_file() {
     for (md, dm) in [
         ("raid1:2", "loop:direct_io=1"),
