@@ -3,7 +3,7 @@
 //! `/proc/diskstats`, `io.stat` and `io.pressure` of control groups, histograms of bcc and
 //! bpftrace, reports of huatuo's iotracing, percentiles of Rezolus.
 //!
-//! None of them has a single I/O, so that nothing here is a cause: [`reading`] says what
+//! None of them has a single I/O, so that nothing here is a cause: [`reading()`] says what
 //! follows from the sums (how many were under way by Little's law, what a device takes at
 //! least, which latencies are of two kinds) and what a recording would show beside it.
 //!
