@@ -1280,15 +1280,8 @@ impl WhyArgs {
 
     /// An option that is given and means single I/Os, which sums have not.
     pub(crate) fn of_single_ios(&self) -> Option<&'static str> {
-        let stack = &self.stack;
-        match self {
-            _ if !stack.context.is_empty() => Some("--context"),
-            _ if stack.kernel.is_some() => Some("--kernel"),
-            _ if stack.sched.is_some() => Some("--sched"),
-            _ if !stack.set.is_empty() => Some("--set"),
-            a if !a.what_if.is_empty() => Some("--what-if"),
-            a => a.about_one(),
-        }
+        let what_if = (!self.what_if.is_empty()).then_some("--what-if");
+        self.stack.given().or(what_if).or(self.about_one())
     }
 
     /// An option that is given and says something of an experiment that runs.
@@ -1458,12 +1451,20 @@ pub(crate) struct StackArgs {
 }
 
 impl StackArgs {
+    /// One that is given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        match self {
+            a if !a.context.is_empty() => Some("--context"),
+            a if a.kernel.is_some() => Some("--kernel"),
+            a if a.sched.is_some() => Some("--sched"),
+            a if !a.set.is_empty() => Some("--set"),
+            _ => None,
+        }
+    }
+
     /// Whether any of them is given.
     pub(crate) fn says_something(&self) -> bool {
-        !self.context.is_empty()
-            || self.kernel.is_some()
-            || self.sched.is_some()
-            || !self.set.is_empty()
+        self.given().is_some()
     }
 }
 

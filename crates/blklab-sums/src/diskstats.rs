@@ -8,9 +8,11 @@ use crate::number::number;
 use crate::reading::{Reading, SINGLE, WHO, record};
 use blklab_analysis::findings::counted;
 use blklab_types::Error;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-/// Columns of counters behind the name: until 4.17 eleven, discards from 4.18, flushes from 5.5.
-const COLUMNS: [usize; 3] = [11, 15, 17];
+/// Counters behind the name, at least: from 4.18 on discards follow, from 5.5 on flushes.
+const COUNTERS_MIN: usize = 11;
 /// Where the counters of a kind begin: number, merged, sectors, ms. Flushes have number and ms.
 const STARTS: [usize; 4] = [0, 4, 11, 15];
 const IN_FLIGHT: usize = 8;
@@ -32,7 +34,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
             "/proc/diskstats: no row with 11, 15 or 17 counters behind a name",
         ));
     }
-    let nr_copies = disks.iter().any(|disk| disk.last.is_some());
+    let has_copies = disks.iter().any(|disk| disk.last.is_some());
     let mut subjects = Vec::new();
     let mut busiest: Option<(f64, &str)> = None;
     let mut nr_idle: u64 = 0;
@@ -53,7 +55,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
         }
         subjects.push(subject);
     }
-    let mut notes = vec![if nr_copies {
+    let mut notes = vec![if has_copies {
         "the difference of the first and the last copy; how long that was the file does not say, \
          so numbers are no rates"
             .to_owned()
@@ -80,24 +82,26 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
 
 fn disks(text: &str) -> Vec<Disk<'_>> {
     let mut disks: Vec<Disk<'_>> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (Some(name), Some(counters)) = (words.get(2), words.get(3..)) else {
             continue;
         };
-        // Later kernels may append.
-        let known = COLUMNS.iter().rev().find(|n| **n <= counters.len());
         let counters: Option<Vec<f64>> = counters.iter().map(|word| number(word)).collect();
-        let (Some(_), Some(counters)) = (known, counters) else {
+        let Some(counters) = counters.filter(|all| all.len() >= COUNTERS_MIN) else {
             continue;
         };
-        match disks.iter_mut().find(|disk| disk.name == *name) {
-            Some(disk) => disk.last = Some(counters),
-            None => disks.push(Disk {
-                name,
-                first: counters,
-                last: None,
-            }),
+        match places.entry(*name) {
+            Entry::Occupied(place) => disks[*place.get()].last = Some(counters),
+            Entry::Vacant(place) => {
+                place.insert(disks.len());
+                disks.push(Disk {
+                    name,
+                    first: counters,
+                    last: None,
+                });
+            }
         }
     }
     disks

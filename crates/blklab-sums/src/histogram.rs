@@ -35,11 +35,13 @@ struct Histogram {
     groups: Vec<Group>,
 }
 
-/// Groups with fewer than this share of the smaller kind lie between two kinds.
-const VALLEY: f64 = 0.1;
-/// A kind is at least so many, and its middle so many times the one before.
+/// Groups with fewer values lie between two kinds: so many, or this share of the largest group.
 const KIND_MIN: f64 = 3.0;
-const APART: f64 = 8.0;
+const VALLEY: f64 = 0.001;
+/// A kind begins at so many times the end of the one before.
+const APART: f64 = 4.0;
+/// What is shown of the order of the values, in percent.
+const RANKS: [(f64, &str); 3] = [(50.0, "middle"), (99.0, "99th"), (99.9, "99.9th")];
 
 /// Reads all histograms of a text.
 pub(crate) fn read(text: &str) -> Result<Reading, Error> {
@@ -210,12 +212,12 @@ fn subject(name: String, h: &Histogram, unit: Unit, count: f64) -> Subject {
     let mut subject = Subject::new(name);
     subject.figure("count", count);
     subject.show("values", figures_of(count));
-    for percent in [50.0, 99.0, 99.9] {
+    for (percent, name) in RANKS {
         if count * (100.0 - percent) < 100.0 && percent > 50.0 {
             continue;
         }
         let group = at(&h.groups, count * percent / 100.0);
-        subject.show(name_of(percent), range(group, unit));
+        subject.show(name, range(group, unit));
         subject.figure(format!("p{percent}_below"), group.below);
     }
     if let Some(last) = h.groups.iter().rev().find(|g| g.count > 0.0) {
@@ -224,7 +226,7 @@ fn subject(name: String, h: &Histogram, unit: Unit, count: f64) -> Subject {
     }
     let kinds = kinds(&h.groups);
     if let [first, .., last] = kinds.as_slice() {
-        let times = middle(last) / middle(first).max(f64::MIN_POSITIVE);
+        let times = middle(last) / middle(first);
         let text = format!(
             "of {} kinds: {} in {}, and {} ({} %) in {}, about {} times as much. A mean of both says \
              nothing of either; what sets the second apart (a queue, flushes, a slow member, garbage \
@@ -241,14 +243,6 @@ fn subject(name: String, h: &Histogram, unit: Unit, count: f64) -> Subject {
         subject.figure("kinds", kinds.len() as f64);
     }
     subject
-}
-
-fn name_of(percent: f64) -> &'static str {
-    match percent {
-        p if p <= 50.0 => "middle",
-        p if p <= 99.0 => "99th",
-        _ => "99.9th",
-    }
 }
 
 /// Whole numbers, as they are.
@@ -276,7 +270,7 @@ fn kinds(groups: &[Group]) -> Vec<Group> {
     let mut is_open = false;
     for group in groups {
         // So few are nobody's kind beside what is there.
-        if group.count < KIND_MIN || group.count < VALLEY * 0.01 * most {
+        if group.count < KIND_MIN || group.count < VALLEY * most {
             is_open = false;
             continue;
         }
@@ -294,7 +288,7 @@ fn kinds(groups: &[Group]) -> Vec<Group> {
     let mut apart: Vec<Group> = Vec::new();
     for kind in kinds {
         match apart.last_mut() {
-            Some(before) if kind.from < before.below * APART / 2.0 => {
+            Some(before) if kind.from < before.below * APART => {
                 before.below = kind.below;
                 before.count += kind.count;
             }

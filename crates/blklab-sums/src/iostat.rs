@@ -10,6 +10,8 @@ use crate::reading::{Reading, SINGLE, WHO, record};
 use crate::table::{Row, Table};
 use blklab_analysis::findings::counted;
 use blklab_types::Error;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Reads text or JSON.
 pub(crate) fn read(text: &str) -> Result<Reading, Error> {
@@ -86,14 +88,22 @@ fn of_tables(tables: &[Table], is_sar: bool) -> Reading {
     // The first one of iostat is the mean since the start of the machine, if there are more.
     let skipped = usize::from(tables.len() > 1 && !is_sar);
     let mut worst: Vec<(usize, Load)> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let mut nr_idle: u64 = 0;
     for (i, table) in tables.iter().enumerate().skip(skipped) {
         for (device, row) in table {
             let load = load(device, row);
-            match worst.iter_mut().find(|(_, known)| known.device == *device) {
-                Some(known) if weight(&load) > weight(&known.1) => *known = (i, load),
-                Some(_) => {}
-                None => worst.push((i, load)),
+            match places.entry(device.as_str()) {
+                Entry::Occupied(place) => {
+                    let known = &mut worst[*place.get()];
+                    if weight(&load) > weight(&known.1) {
+                        *known = (i, load);
+                    }
+                }
+                Entry::Vacant(place) => {
+                    place.insert(worst.len());
+                    worst.push((i, load));
+                }
             }
         }
     }

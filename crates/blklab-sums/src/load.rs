@@ -13,7 +13,7 @@ const HARDLY_BUSY_PERCENT: f64 = 50.0;
 const FULL_PERCENT: f64 = 95.0;
 /// Latencies that are long on any disk that has time left.
 const LONG_MS: f64 = 20.0;
-/// Flushes that stand out: in ms, and times a write.
+/// Flushes that stand out.
 const FLUSH_MS: f64 = 5.0;
 /// Reads and writes stand in one queue: so many at a time, and that share of them writes.
 const CROWD: f64 = 4.0;
