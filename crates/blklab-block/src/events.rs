@@ -6,9 +6,6 @@ use blklab_trace::truth::{Kind, NO_REQUEST, Truth};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Bio, BioFlags, Dev, Op, SECTOR_BYTES, Time};
 
-/// "Try again": the error of bios whose submitter does not sleep.
-const EAGAIN: u16 = 11;
-
 /// Emits a bio event and its truth record.
 #[inline]
 pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, bio: &Bio) {
@@ -22,9 +19,8 @@ pub(crate) fn bio_event(dev: Dev, cx: &mut Cx<'_>, action: Action, kind: Kind, b
 /// A bio ends without a request (C), since its submitter does not sleep.
 pub(crate) fn refused_event(dev: Dev, cx: &mut Cx<'_>, bio: &Bio) {
     let rwbs = Rwbs::of_bio(bio.op, bio.flags);
-    let mut event = event(Action::Complete, rwbs, bio.sector, bio.nr_sectors);
-    event.error = EAGAIN;
-    cx.event(dev, event);
+    let event = event(Action::Complete, rwbs, bio.sector, bio.nr_sectors);
+    cx.event(dev, event.refused());
 }
 
 /// Emits a truth record about a bio alone.

@@ -14,7 +14,7 @@ use blklab::trace::{Action, Event, Rwbs, TraceSink, TraceSource as _};
 use blklab::trace_file::{self, TraceFile};
 use blklab_record::{
     Disk, GROUPS, Group, Members, Options, Recorded, Recorder, Roots, Writers, all_disks, clean,
-    context_of, find_disk,
+    context_of, find_disk, priorities,
 };
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,6 +86,7 @@ pub(crate) fn record(a: &RecordArgs) -> Result<Outcome> {
     let amounts = amounts(&a.output)?;
     let writers = writers.names(|pid| amounts.written.get(&pid).copied().unwrap_or(0));
     let mut found = members.lines(&roots, amounts.tasks.iter().copied());
+    found.extend(priorities(amounts.tasks.iter().copied()));
     if !writers.is_empty() {
         found.push(format!("{WRITERS}{}", writers.join(", ")));
     }

@@ -4,6 +4,7 @@
 use crate::account::{Account, Known, explained};
 use crate::agree::{Compare, Matched};
 use crate::decisions::{DecisionLog, Decisions};
+use crate::processes::Processes;
 use crate::reason::{Cause, Words};
 use crate::report::{ReEnacted, Tried};
 use crate::stack::Stack;
@@ -15,7 +16,7 @@ use blklab_trace::truth::{Kind, NO_REQUEST, Truth, TruthSink};
 use blklab_trace::{Action, Event, Label, Rwbs, TraceSink, WaitLabels, Waited};
 use blklab_types::{Dev, Error, Op, Pid, Time};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// Processes that may submit: a task is kept for each.
@@ -36,6 +37,8 @@ pub struct Options {
     pub worst: usize,
     /// Requests by the number of their D.
     pub wanted: BTreeSet<u64>,
+    /// What no event shows of processes.
+    pub processes: Processes,
 }
 
 /// What the model says of requests in its queue, by slot.
@@ -143,7 +146,8 @@ pub struct ReEnactment {
     /// Event numbers start from 1.
     nr_events: u64,
     names: Names,
-    pids: BTreeSet<Pid>,
+    /// The processes that submit, and what is known of them.
+    known: Rc<RefCell<BTreeMap<Pid, Process>>>,
     full: bool,
 }
 
@@ -164,19 +168,21 @@ impl ReEnactment {
         let began_ns = i128::from(survey.start().0) + ahead_ns;
         let began = Time(u64::try_from(began_ns).unwrap_or_default());
         let decisions = Rc::new(RefCell::new(DecisionLog::new(began)));
+        let known = Rc::new(RefCell::new(BTreeMap::new()));
+        let shared = Rc::clone(&known);
         let direct = options.direct;
-        let known = move |_| Process {
+        let known_of = move |pid: Pid| Process {
             direct,
-            ..Process::default()
+            ..shared.borrow().get(&pid).copied().unwrap_or_default()
         };
         let replay = Replay::new(
             &stack.experiment,
             stack.schedulers,
-            known,
+            known_of,
             Some(listener(&said, &decisions)),
         );
         let mut replay = replay?;
-        if !stack.is_own_run {
+        if !stack.begins_idle {
             replay.find_before(&stack.experiment, stack.schedulers);
         }
         let mut vet = Vet::new(dev);
@@ -203,7 +209,7 @@ impl ReEnactment {
             wanted: Vec::new(),
             nr_events: 0,
             names: Names::default(),
-            pids: BTreeSet::new(),
+            known,
             full: false,
         })
     }
@@ -251,10 +257,7 @@ impl ReEnactment {
 
     fn feed(&mut self, e: &Event) {
         if e.action == Action::Queue {
-            if self.pids.len() >= TASKS_MAX && !self.pids.contains(&e.pid) {
-                self.full = true;
-            }
-            self.pids.insert(e.pid);
+            self.meet(e.pid);
         }
         if self.full {
             return;
@@ -264,6 +267,19 @@ impl ReEnactment {
             ..*e
         });
         self.collect();
+    }
+
+    /// A process submits.
+    fn meet(&mut self, pid: Pid) {
+        let mut known = self.known.borrow_mut();
+        self.full |= known.len() >= TASKS_MAX && !known.contains_key(&pid);
+        known.entry(pid).or_insert_with(|| {
+            let (e, processes) = (&self.stack.experiment, &self.options.processes);
+            Process {
+                last_bio: processes.last_bio(pid).map(|time| self.time(time)),
+                ..processes.process(e, pid)
+            }
+        });
     }
 
     /// Compares what the recorded device got up to a time of the model.
@@ -490,7 +506,9 @@ fn clock(stack: &Stack, survey: &Survey, disk: &DiskSurvey) -> i128 {
     }
     let start = survey.start().0;
     let tick = 1_000_000_000 / u64::from(stack.experiment.hz.0);
-    let phase = disk.unplug_timer.map_or(0, |t| {
+    // Later kernels write UT where a task goes to sleep with a plug.
+    let has_timer = stack.experiment.kernel.has_single_queue();
+    let phase = disk.unplug_timer.filter(|_| has_timer).map_or(0, |t| {
         let since = t.0.saturating_sub(start) % tick;
         (tick - since) % tick
     });

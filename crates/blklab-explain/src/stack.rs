@@ -4,9 +4,12 @@
 
 use crate::survey::DiskSurvey;
 use blklab_analysis::findings::{Context, counted};
-use blklab_experiment::{Catalogue, DeviceSpec, Experiment, QueueFacts, Workload, settings};
+use blklab_experiment::{
+    Catalogue, Cgroup, DeviceSpec, Experiment, QueueFacts, Workload, settings,
+};
 use blklab_sched::Schedulers;
 use blklab_types::Error;
+use std::collections::BTreeMap;
 
 /// A block stack to re-enact a trace in.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub struct Stack {
     pub assumed: Vec<String>,
     /// Whether times of the trace are those of the model's clock: of a simulated run.
     pub is_own_run: bool,
+    /// Whether nothing came before the trace, as in a simulated run.
+    pub begins_idle: bool,
     /// The schedulers that there are.
     pub schedulers: Schedulers,
 }
@@ -57,6 +62,7 @@ impl Stack {
             experiment: e.clone(),
             assumed: Vec::new(),
             is_own_run: true,
+            begins_idle: true,
             schedulers,
         }
     }
@@ -113,6 +119,9 @@ impl Stack {
         requests(&mut e, context, &mut assumed, disk, &usual);
         limits(&mut e, context, &mut assumed, disk, &usual);
         tunables(&mut e, context, catalogue)?;
+        if !single {
+            groups(&mut e, context, catalogue, &mut assumed);
+        }
         if !disk.left_over.is_empty() {
             assumed.push(match disk.left_over.len() {
                 1 => "the request that was under way when the trace begins came then".to_owned(),
@@ -128,6 +137,7 @@ impl Stack {
             experiment: e,
             assumed,
             is_own_run: false,
+            begins_idle: false,
             schedulers,
         })
     }
@@ -241,14 +251,48 @@ fn tunables(
     catalogue: &Catalogue,
 ) -> Result<(), blklab_types::Error> {
     let (_, known) = e.scheduler(catalogue)?;
-    let known: Vec<&str> = known.names().collect();
+    let usual: BTreeMap<&str, i64> = known.names().map(|name| (name, known.get(name))).collect();
+    let mut written = Vec::new();
     for (key, value) in context.facts() {
+        // To write a default can change it: 125 ms are 32 ticks of 250 a second, not 31.
         if let Some(name) = key.strip_prefix("queue/iosched/")
-            && known.contains(&name)
             && let Ok(value) = value.parse()
+            && usual.get(name).is_some_and(|usual| *usual != value)
         {
-            e.tunables.push((name.to_owned(), value));
+            written.push((name.to_owned(), value));
         }
     }
+    e.tunables.extend(written);
     e.scheduler(catalogue).map(|_| ())
+}
+
+/// Files of control groups that make a scheduler treat requests otherwise; limits and io.cost
+/// hold bios back before they have one.
+const GROUP_FILES: [&str; 4] = [
+    "io.bfq.weight",
+    "blkio.bfq.weight",
+    "io.weight",
+    "io.prio.class",
+];
+
+/// Control groups, as far as schedulers look at them.
+fn groups(e: &mut Experiment, context: &Context, catalogue: &Catalogue, assumed: &mut Vec<String>) {
+    for file in GROUP_FILES {
+        for (group, text) in context.of_groups(file) {
+            if group == Cgroup::ROOT {
+                continue;
+            }
+            // The first line is of all devices.
+            let line = text.lines().next().unwrap_or_default();
+            let value = line.strip_prefix("default ").unwrap_or(line);
+            if e.set(&format!("cgroup.{group}.{file}"), value, catalogue)
+                .is_err()
+            {
+                let group = blklab_types::shown(group);
+                assumed.push(format!(
+                    "{file} of the control group {group} is the default"
+                ));
+            }
+        }
+    }
 }

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a trace can be re-enacted, and what it says about its machine.
 
+use crate::asking::{Answer, Asking};
 use crate::commands::{Commands, Ended};
+use crate::open::Open;
 use blklab_analysis::findings::counted;
+use blklab_analysis::names::Names;
 use blklab_trace::{Action, Event, Rwbs, TraceSink};
-use blklab_types::{Dev, Error, Op, Time};
-use std::collections::BTreeMap;
+use blklab_types::{Dev, Error, Op, Pid, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bios and commands of a device that may be under way at a time: more is damage.
 const OPEN_MAX: usize = 1 << 18;
 
 /// Commands that were under way when a trace began and that are put in front of it.
 const LEFT_OVER_MAX: usize = 1024;
+
+/// Processes that are remembered of a device.
+const SUBMITTERS_MAX: usize = 1 << 16;
 
 /// Devices that are looked at.
 const DISKS_MAX: usize = 256;
@@ -35,6 +41,9 @@ pub struct Survey {
     nr_captures: u64,
     nr_left_out: u64,
     jumps: bool,
+    names: Names,
+    /// Processes of which BFQ says that they ended.
+    ended: BTreeSet<Pid>,
 }
 
 /// What a survey found on a device.
@@ -69,14 +78,12 @@ pub struct DiskSurvey {
     pub(crate) left_over: Vec<Event>,
     pub(crate) nr_at_device: usize,
     nr_unqueued: u64,
-    /// Queued, not yet dispatched: from sector to sector.
-    queued: BTreeMap<u64, u64>,
-    /// What was queued while something else waited at its first sector.
-    queued_again: BTreeMap<u64, Vec<u64>>,
-    /// Requests that were granted and have not been dispatched, by their first sector.
-    granted: BTreeMap<u64, u32>,
-    nr_granted: usize,
+    /// What has not gone to the device, by direction.
+    open: BTreeMap<Op, Open>,
     at_device: Commands,
+    asking: Asking,
+    /// Processes that submitted bios, and when each did so last.
+    submitters: BTreeMap<Pid, Time>,
     overfull: bool,
     odd: Option<String>,
 }
@@ -124,6 +131,16 @@ impl Survey {
         self.disks.get(&dev)
     }
 
+    /// What the processes are called, as far as the trace says.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Processes that ended, as far as the trace says.
+    pub fn ended(&self) -> &BTreeSet<Pid> {
+        &self.ended
+    }
+
     /// When the trace begins.
     pub fn start(&self) -> Time {
         self.first.unwrap_or_default()
@@ -163,27 +180,33 @@ impl DiskSurvey {
         Ok(())
     }
 
-    fn queue(&mut self, e: &Event) {
+    /// The processes that submitted bios, by number, and when each did so last; 65,536 of
+    /// them at most.
+    pub fn submitters(&self) -> impl Iterator<Item = (Pid, Time)> {
+        self.submitters.iter().map(|(pid, last)| (*pid, *last))
+    }
+
+    fn queue(&mut self, e: &Event, op: Op) {
         self.nr_queued += 1;
+        if self.submitters.len() < SUBMITTERS_MAX || self.submitters.contains_key(&e.pid) {
+            self.submitters.insert(e.pid, e.time);
+        }
         self.nr_discards += u64::from(e.rwbs.has(Rwbs::DISCARD));
         self.nr_forced += u64::from(e.rwbs.has(Rwbs::FLUSH) || e.rwbs.has(Rwbs::FUA));
         let is_sync_write = e.rwbs.op() == Some(Op::Write) && e.rwbs.has(Rwbs::SYNC);
         self.nr_sync_writes += u64::from(is_sync_write);
-        if e.bytes > 0 && self.queued.contains_key(&e.sector) {
-            let again = self.queued_again.entry(e.sector).or_default();
-            again.push(e.end_sector());
-            self.overfull |= again.len() > OPEN_MAX;
-        } else if e.bytes > 0 {
-            self.queued.insert(e.sector, e.end_sector());
+        if e.bytes > 0 {
+            let open = self.open.entry(op).or_default();
+            open.queue(e);
+            self.overfull |= open.len_at(e.sector) > OPEN_MAX;
         }
-        self.overfull |= self.queued.len() > OPEN_MAX;
     }
 
-    fn grant(&mut self, e: &Event) {
+    fn grant(&mut self, e: &Event, op: Op, is_queued: bool) {
         if e.bytes > 0 {
-            *self.granted.entry(e.sector).or_default() += 1;
-            self.nr_granted += 1;
-            let nr = self.nr_granted + self.at_device.len();
+            self.open.entry(op).or_default().grant(e, is_queued);
+            let granted: usize = self.open.values().map(Open::nr_granted).sum();
+            let nr = granted + self.at_device.len();
             self.requests_max = self.requests_max.max(u32::try_from(nr).unwrap_or(u32::MAX));
             self.overfull |= nr > OPEN_MAX;
         }
@@ -196,62 +219,18 @@ impl DiskSurvey {
         if e.bytes == 0 {
             return;
         }
+        let open = self.open.entry(op).or_default();
         // A second D is of the same command unless another request was granted there.
-        let is_new = !self.at_device.has(e.sector, op) || self.granted.contains_key(&e.sector);
+        let is_new = !self.at_device.has(e.sector, op) || open.has_granted(e.sector);
+        let was_queued = !is_new || open.take(e.sector, e.end_sector());
         if is_new {
             self.at_device.add(e, op);
         }
         let depth = u32::try_from(self.at_device.len()).unwrap_or(u32::MAX);
         self.depth_max = self.depth_max.max(depth);
         self.overfull |= self.at_device.len() > OPEN_MAX;
-        if is_new && !self.take_queued(e.sector, e.end_sector()) {
+        if !was_queued {
             self.left_over(e, false);
-        }
-    }
-
-    /// What was queued goes to the device. False if nothing was.
-    fn take_queued(&mut self, from: u64, to: u64) -> bool {
-        let mut found = false;
-        self.take_granted(from, to);
-        if let Some((&start, &end)) = self.queued.range(..from).next_back()
-            && end > from
-        {
-            found = true;
-            self.queued.insert(start, from);
-            if end > to {
-                self.queued.insert(to, end);
-            }
-        }
-        while let Some((&start, &end)) = self.queued.range(from..to).next() {
-            found = true;
-            self.queued.remove(&start);
-            if end > to {
-                let rest = self.queued.entry(to).or_default();
-                *rest = (*rest).max(end);
-            }
-        }
-        if let Some(ends) = self.queued_again.get_mut(&from) {
-            if let Some(end) = ends.pop() {
-                self.queued.insert(from, end);
-            }
-            if ends.is_empty() {
-                self.queued_again.remove(&from);
-            }
-        }
-        found
-    }
-
-    /// A request goes to the device, with those that were merged into it; another one at its
-    /// first sector stays.
-    fn take_granted(&mut self, from: u64, to: u64) {
-        let sectors: Vec<u64> = self.granted.range(from..to).map(|(s, _)| *s).collect();
-        for sector in sectors {
-            let nr = self.granted.remove(&sector).unwrap_or_default();
-            self.nr_granted -= nr as usize;
-            if sector == from && nr > 1 {
-                self.granted.insert(sector, nr - 1);
-                self.nr_granted += nr as usize - 1;
-            }
         }
     }
 
@@ -314,16 +293,106 @@ impl TraceSink for Survey {
         if disk.overfull {
             return;
         }
+        let answer = disk.asking.event(e);
+        if answer == Some(Answer::Refused) {
+            return disk.open.entry(op).or_default().refuse(e);
+        }
         match e.action {
-            Action::Queue => disk.queue(e),
-            Action::GetRequest => disk.grant(e),
+            Action::Queue => disk.queue(e, op),
+            Action::GetRequest => disk.grant(e, op, answer.is_some()),
             Action::Issue => disk.issue(e, op),
             Action::Complete => disk.complete(e, op),
             _ => disk.nr_split += 1,
         }
     }
 
+    fn message(&mut self, _: &Event, text: &str) {
+        if self.ended.len() < SUBMITTERS_MAX {
+            self.ended.extend(ended(text));
+        }
+    }
+
+    fn wants_messages(&self) -> bool {
+        true
+    }
+
+    fn process(&mut self, _: Time, pid: Pid, comm: &str) {
+        self.names.set(pid, comm);
+    }
+
     fn new_recording(&mut self) {
         self.nr_captures += u64::from(self.first.is_some());
+    }
+}
+
+/// The process whose end BFQ tells in a message (`bfq_exit_bfqq` of block/bfq-iosched.c).
+fn ended(text: &str) -> Option<Pid> {
+    let (queue, said) = text.trim().strip_prefix("bfq")?.split_once(' ')?;
+    let pid = queue.strip_suffix('S')?;
+    said.starts_with("exit_bfqq").then_some(pid)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines `action pid rwbs sector nr_sectors [new_sector]`, 1 us apart.
+    fn survey(text: &str) -> Survey {
+        let mut survey = Survey::default();
+        for (i, line) in text.lines().enumerate() {
+            let f: Vec<&str> = line.split_whitespace().collect();
+            let number = |i: usize| f.get(i).map_or(0, |t| t.parse::<u64>().expect(line));
+            let rwbs = if f[2] == "R" { Rwbs::READ } else { Rwbs::WRITE };
+            let event = Event {
+                action: Action::from_letters(f[0].trim_end_matches('!')).expect(line),
+                rwbs,
+                sector: number(3),
+                bytes: 512 * number(4) as u32,
+                arg: number(5),
+                ..Event::message(Time(1000 * i as u64), 0, number(1) as Pid, Dev::default())
+            };
+            survey.event(&if f[0].ends_with('!') {
+                event.refused()
+            } else {
+                event
+            });
+        }
+        survey
+    }
+
+    fn left_over(text: &str) -> usize {
+        let survey = survey(text);
+        let (_, disk) = survey.disk(0).expect("it can be re-enacted");
+        disk.left_over.len()
+    }
+
+    #[test]
+    fn what_was_queued_was_not_there_before_the_trace() {
+        for text in [
+            // Parts of a bio, and another one that covers the second of them.
+            "Q 1 R 0 16\nX 1 R 0 16 8\nG 1 R 0 8\nQ 2 R 4 8\nG 2 R 4 8\nD 2 R 4 8\nG 1 R 8 8\n\
+             D 1 R 0 8\nD 1 R 8 8\nC 0 R 0 8",
+            // Both directions at the same sectors.
+            "Q 1 R 0 8\nG 1 R 0 8\nQ 1 W 0 8\nG 1 W 0 8\nQ 1 W 8 8\nM 1 W 8 8\nD 1 W 0 16\n\
+             D 1 R 0 8\nC 0 R 0 8",
+            // A bio that was refused, beside a command of its sectors.
+            "Q 1 R 0 8\nG 1 R 0 8\nD 1 R 0 8\nQ 2 R 0 8\nC! 2 R 0 8\nC 0 R 0 8",
+        ] {
+            assert_eq!(left_over(text), 0, "{text}");
+        }
+        assert_eq!(left_over("D 1 R 0 8\nQ 1 R 8 8\nC 0 R 0 8"), 1);
+    }
+
+    #[test]
+    fn who_submits_and_who_ends_is_remembered() {
+        let mut survey =
+            survey("Q 1 R 0 8\nG 1 R 0 8\nD 1 R 0 8\nQ 2 R 8 8\nC 0 R 0 8\nQ 1 R 16 8");
+        let at = Event::message(Time(9000), 0, 0, Dev::default());
+        survey.message(&at, "bfq2S exit_bfqq: 0000000012345678, 2");
+        survey.message(&at, "bfq1S put_queue: 0000000012345678 2");
+        assert!(survey.ended().iter().eq(&[2]));
+        let (_, disk) = survey.disk(0).expect("it can be re-enacted");
+        let last: Vec<(Pid, Time)> = disk.submitters().collect();
+        assert_eq!(last, [(1, Time(5000)), (2, Time(3000))]);
     }
 }

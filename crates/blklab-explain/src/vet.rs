@@ -2,6 +2,7 @@
 //! Events of one device as the model can be fed with them: nothing that a queue
 //! cannot have been through comes past here.
 
+use crate::asking::{Answer, Asking};
 use crate::commands::{Commands, Ended};
 use blklab_trace::{Action, Event, Rwbs};
 use blklab_types::{Dev, Op};
@@ -19,6 +20,7 @@ pub(crate) struct Vet {
     dev: Dev,
     /// Recorded commands.
     at_device: Commands,
+    asking: Asking,
     /// Requests that were granted and are not there yet, by first sector and direction.
     granted: BTreeMap<(u64, Op), u32>,
     /// Empty ones.
@@ -41,6 +43,7 @@ impl Vet {
         Vet {
             dev,
             at_device: Commands::default(),
+            asking: Asking::default(),
             granted: BTreeMap::new(),
             empty: 0,
         }
@@ -58,6 +61,9 @@ impl Vet {
             return Vetted::Dropped;
         }
         let op = e.rwbs.op().filter(|_| !e.rwbs.has(Rwbs::PC));
+        if self.asking.event(e) == Some(Answer::Refused) {
+            return Vetted::Passed(*e);
+        }
         match (e.action, op) {
             (Action::Queue, Some(op)) => {
                 let is_flush = op == Op::Flush || e.rwbs.has(Rwbs::FLUSH);

@@ -75,7 +75,8 @@ impl Job {
         let settings = &self.settings;
         match (settings.prioclass, settings.prio) {
             (None, None) => IoPrio::default(),
-            (class, level) => io_prio(class.unwrap_or(2), level.unwrap_or(4)),
+            // Where nothing is said fio hands over 0, the best level.
+            (class, level) => io_prio(class.unwrap_or(2), level.unwrap_or(0)),
         }
     }
 

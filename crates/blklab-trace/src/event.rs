@@ -250,7 +250,26 @@ pub struct Event {
     pub action: Action,
 }
 
+/// "Try again": the error of bios whose submitter does not sleep (`EAGAIN`).
+const EAGAIN: u16 = 11;
+
 impl Event {
+    /// The end of the bio that this event is about: it gets no request, and its submitter does
+    /// not sleep for one (`bio_wouldblock_error`).
+    #[must_use]
+    pub fn refused(self) -> Event {
+        Event {
+            action: Action::Complete,
+            error: EAGAIN,
+            ..self
+        }
+    }
+
+    /// Whether it says that something ended which would have had to sleep.
+    pub fn is_refusal(&self) -> bool {
+        self.action == Action::Complete && self.error == EAGAIN
+    }
+
     /// A message, or another event that is about no sectors.
     pub fn message(time: Time, cpu: u16, pid: Pid, dev: Dev) -> Event {
         Event {

@@ -26,7 +26,7 @@ pub use error::{Error, ErrorKind, Place};
 pub use io_cost::{IoCostModel, IoCostQos, IoCostRates, IoCostTarget};
 pub use message::{one_line, push_visibly, shown, visible};
 pub use names::{choices, edit_distance, nearest_name, no_such};
-pub use prio::{IoPrio, PrioClass, PrioPolicy};
+pub use prio::{IoPrio, NoIoPrio, PrioClass, PrioPolicy};
 pub use queue::{DiscardLimits, Fetch, IoMax};
 pub use random::{SplitMix64, split_mix64};
 pub use table::{Id, IdVec, Slab};

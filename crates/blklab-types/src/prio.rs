@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! I/O priorities (`ioprio_set(2)`).
 
+use std::fmt;
+use std::str::FromStr;
+
 /// Scheduling class of an I/O priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -23,6 +26,47 @@ pub struct IoPrio {
     pub class: PrioClass,
     /// 0 (best) to 7; without meaning in class `None` and `Idle`.
     pub level: u8,
+}
+
+/// As ionice(1) prints it: `best-effort: prio 4`, `idle`.
+impl fmt::Display for IoPrio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = match self.class {
+            PrioClass::None => "none",
+            PrioClass::RealTime => "realtime",
+            PrioClass::BestEffort => "best-effort",
+            PrioClass::Idle => return f.write_str("idle"),
+        };
+        write!(f, "{class}: prio {}", self.level)
+    }
+}
+
+/// What is no I/O priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoIoPrio;
+
+/// As ionice(1) prints it, or with the kernel's short names of classes: `rt 4`, `be,0`.
+impl FromStr for IoPrio {
+    type Err = NoIoPrio;
+
+    fn from_str(text: &str) -> Result<IoPrio, NoIoPrio> {
+        let is_apart = |c: char| c.is_whitespace() || matches!(c, ':' | ',' | '/');
+        let mut words = text
+            .split(is_apart)
+            .filter(|word| !matches!(*word, "" | "prio"));
+        let class = match words.next() {
+            Some("none") => PrioClass::None,
+            Some("realtime" | "rt") => PrioClass::RealTime,
+            Some("best-effort" | "be") => PrioClass::BestEffort,
+            Some("idle") => PrioClass::Idle,
+            _ => return Err(NoIoPrio),
+        };
+        let level = words.next().unwrap_or("0").parse().map_err(|_| NoIoPrio)?;
+        if level > 7 || words.next().is_some() {
+            return Err(NoIoPrio);
+        }
+        Ok(IoPrio { class, level })
+    }
 }
 
 impl IoPrio {

@@ -8,7 +8,7 @@ pub use blklab_explain::{
 
 use blklab_analysis::findings::Context;
 use blklab_experiment::Experiment;
-use blklab_explain::{Options, ReEnactment, Stack, candidates};
+use blklab_explain::{Options, Processes, ReEnactment, Stack, candidates};
 use blklab_sched::Schedulers;
 use blklab_types::Error;
 use std::cell::RefCell;
@@ -66,7 +66,16 @@ pub fn re_enact<E>(
         Err(why) => return Ok(Outcome::Refused(why)),
     };
     let stacks: Result<Vec<Stack>, Error> = match machine {
-        Machine::Simulated(e) => Ok(vec![Stack::of_run(e, request.schedulers)]),
+        Machine::Simulated(e) => {
+            let catalogue = blklab_sim::catalogue_with(request.schedulers);
+            let models = crate::targets::models_of(e, &catalogue);
+            // What a real kernel did before is not known.
+            let is_known = models.target == e.target;
+            Ok(vec![Stack {
+                begins_idle: is_known,
+                ..Stack::of_run(&models, request.schedulers)
+            }])
+        }
         Machine::Recorded(context, tries) => candidates(context, request.schedulers, tries)
             .and_then(|names| {
                 let with = |name| Stack::of_context(context, name, request.schedulers, disk);
@@ -77,11 +86,24 @@ pub fn re_enact<E>(
         Ok(stacks) => stacks,
         Err(why) => return Ok(Outcome::Refused(why)),
     };
+    let context = match machine {
+        Machine::Recorded(context, _) => context.clone(),
+        Machine::Simulated(e) => {
+            let catalogue = blklab_sim::catalogue_with(request.schedulers);
+            match crate::why::context_of(e, &catalogue) {
+                Ok(context) => context,
+                Err(why) => return Ok(Outcome::Refused(why)),
+            }
+        }
+    };
+    let is_run = matches!(machine, Machine::Simulated(_));
+    let processes = Processes::new(&context, survey, disk, is_run);
     let attempt = |stack: &Stack, direct: bool| -> Result<Result<ReEnacted, Error>, E> {
         let options = Options {
             direct,
             worst: request.worst,
             wanted: request.wanted.clone(),
+            processes: processes.clone(),
         };
         let made = ReEnactment::new(stack.clone(), survey, (dev, disk), options);
         let sink = match made {

@@ -19,13 +19,14 @@ use crate::relay::send_all;
 use blklab_analysis::findings::slow::{Life, Lives, Which};
 use blklab_analysis::findings::{Context, Detector, Evidence, Reading, Report, Search};
 use blklab_experiment::{Catalogue, Experiment, NAMED_BYTES_MAX, read_named};
+use blklab_fio::job::Job;
 use blklab_fio::settings::SyncWrites;
 use blklab_formats::blkparse::line_of;
 use blklab_formats::{FormatError, TraceFile};
 use blklab_sched::Schedulers;
 use blklab_target::{JobText, Outcome, Plan, Sinks};
 use blklab_trace::{NullSink, POINTS, TraceSink};
-use blklab_types::Error;
+use blklab_types::{Error, IoPrio};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -311,6 +312,7 @@ pub fn context_of(e: &Experiment, catalogue: &Catalogue) -> Result<Context, Erro
         }
     }
     facts.extend(members(e)?);
+    facts.extend(priorities(e)?);
     facts.extend(buffered_writers(e)?);
     let mut context = Context::default();
     for (key, value) in facts {
@@ -341,6 +343,25 @@ fn members(e: &Experiment) -> Result<Vec<(String, String)>, Error> {
         (format!("cgroup.{group}.processes"), names.join(" "))
     });
     Ok(said.collect())
+}
+
+/// The jobs of fio in order, and the I/O priorities of those that have one; nothing if none
+/// has.
+fn priorities(e: &Experiment) -> Result<Vec<(String, String)>, Error> {
+    let Some(text) = JobText::of_experiment(e)? else {
+        return Ok(Vec::new());
+    };
+    let jobs = &text.jobs.jobs;
+    let is_one_word = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+    if !jobs.iter().all(|job| is_one_word(&job.name)) {
+        return Ok(Vec::new());
+    }
+    let has_one = |job: &&Job| job.ioprio() != IoPrio::default();
+    let said = jobs.iter().filter(has_one);
+    let said = said.map(|job| (format!("ioprio.{}", job.name), job.ioprio().to_string()));
+    let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    let in_order = ("fio_jobs".to_owned(), names.join(" "));
+    Ok(said.chain([in_order]).collect())
 }
 
 /// The jobs that write through the page cache and leave the rest to write-back.

@@ -152,10 +152,8 @@ impl<'a> Stream<'a> {
 
     /// Whether a bio was refused before a time, since its process does not wait.
     pub(super) fn is_refused_before(&self, time: Time) -> bool {
-        /// `EAGAIN`.
-        const AGAIN: u16 = 11;
         let mut before = self.events.iter().take_while(|e| e.time <= time);
-        before.any(|e| e.action == Action::Complete && e.error == AGAIN)
+        before.any(|e| e.is_refusal())
     }
 
     /// How many bios were merged into a request that is dispatched.

@@ -9,7 +9,7 @@
 //! is assumed.
 
 use blklab_kernel::KernelVersion;
-use blklab_types::Pid;
+use blklab_types::{IoPrio, Pid};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -50,14 +50,15 @@ const WORDS: &[&str] = &[
     "dev_number",
     "trace_format",
     "buffered_writers",
+    "fio_jobs",
 ];
 
 /// What keys with more behind it begin with: paths below `/sys/block/DEVICE`, and what
-/// recorders say of page cache, hardware queues, control groups, mounts and their journals, and of
-/// what arrays and mapped devices are made of.
+/// recorders say of page cache, hardware queues, control groups, mounts and their journals, of
+/// what arrays and mapped devices are made of, and of processes.
 const BEGINS: &[&str] = &[
     "queue/", "device/", "vm.", "mq.", "cgroup.", "io.", "mount.", "journal.", "md.", "dm.",
-    "below.",
+    "below.", "ioprio.",
 ];
 
 fn is_key(key: &str) -> bool {
@@ -153,6 +154,10 @@ impl Context {
             && value.parse::<u64>().is_err()
         {
             return Err(fail("a number"));
+        } else if key.starts_with(IOPRIO) && value.parse::<IoPrio>().is_err() {
+            return Err(fail(
+                "an I/O priority as ionice prints it, as in idle or best-effort: prio 4",
+            ));
         }
         self.facts.insert(key.to_owned(), value.to_owned());
         Ok(())
@@ -286,6 +291,19 @@ impl Context {
         found.map(|(group, _)| group)
     }
 
+    /// The I/O priority of a process, if the context says so: `ioprio.WHO`, WHO being its number
+    /// or name.
+    pub fn ioprio_of(&self, pid: Pid, comm: Option<&str>) -> Option<IoPrio> {
+        let number = self.text(&format!("{IOPRIO}{pid}"));
+        let said = number.or_else(|| self.text(&format!("{IOPRIO}{}", comm?)));
+        said?.parse().ok()
+    }
+
+    /// The names of fio's jobs in order, copies included (`fio_jobs`, apart by blanks).
+    pub fn fio_jobs(&self) -> impl Iterator<Item = &str> {
+        self.text("fio_jobs").unwrap_or_default().split_whitespace()
+    }
+
     /// Latencies that groups are guaranteed (`io.latency`): the group and what it says.
     pub fn io_latency(&self) -> impl Iterator<Item = (&str, &str)> {
         let has_target = |(_, said): &(&str, &str)| {
@@ -329,6 +347,9 @@ impl Context {
     }
 }
 
+/// What keys of I/O priorities begin with.
+const IOPRIO: &str = "ioprio.";
+
 /// Whether a group is another one, or below it.
 pub(super) fn is_in(group: &str, other: &str) -> bool {
     let below = group.strip_prefix(other);
@@ -347,6 +368,7 @@ pub(super) fn scheduler_of_message(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blklab_types::PrioClass;
 
     #[test]
     fn a_context_is_read_and_asked() {
@@ -408,6 +430,21 @@ mod tests {
         assert_eq!(context.group_of(7, None), Some("a"));
         assert_eq!(context.group_of(9, None), Some("/"));
         assert!(Context::parse("raid.level=1").is_err());
+    }
+
+    #[test]
+    fn priorities_are_those_that_ionice_prints() {
+        let text = "ioprio.7=best-effort: prio 2\nioprio.scan=idle\nioprio.log=rt,0\n";
+        let context = Context::parse(text).expect("a context");
+        let of = |pid, comm| context.ioprio_of(pid, comm).map(|p| (p.class, p.level));
+        assert_eq!(of(7, Some("scan")), Some((PrioClass::BestEffort, 2)));
+        assert_eq!(of(8, Some("scan")), Some((PrioClass::Idle, 0)));
+        assert_eq!(of(9, Some("log")), Some((PrioClass::RealTime, 0)));
+        assert_eq!(of(9, None), None);
+        for wrong in ["ioprio.7=best", "ioprio.7=rt 8", "ioprio.7=rt 1 2"] {
+            let error = Context::parse(wrong).expect_err("none").to_string();
+            assert!(error.contains("as ionice prints it"), "{error}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use blklab::scheduler::Schedulers;
 use blklab::targets;
 use blklab_fidelity::conform::find_cases;
 use blklab_fidelity::differential::{
-    Case, Compared, Kept, Pair, Totals, Wanted, draw, keep, shrink, totals,
+    Case, Compared, Given, Kept, Pair, Totals, Wanted, draw, keep, shrink, totals,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -226,34 +226,36 @@ fn error(e: Option<f64>) -> String {
 }
 
 /// The fields of a row.
-fn fields(t: &Totals) -> [String; 7] {
+fn fields(t: &Totals) -> [String; 8] {
     [
         t.kernel.clone(),
         t.scheduler.clone(),
         t.experiments.to_string(),
         percent(t.identical, t.experiments),
         percent(t.identical + t.ties, t.experiments),
+        percent(t.given_identical, t.given),
         percent(t.within, t.figures),
         error(t.median_error),
     ]
 }
 
-const HEAD: [&str; 7] = [
+const HEAD: [&str; 8] = [
     "kernel",
     "scheduler",
     "runs",
     "same order",
     "or a tie",
+    "bios given",
     "in band",
     "error",
 ];
 
 fn table(out: &mut impl Write, rows: &[Totals]) -> std::io::Result<()> {
-    let mut line = |f: [String; 7]| {
-        let [kernel, scheduler, runs, same, tie, within, error] = f;
+    let mut line = |f: [String; 8]| {
+        let [kernel, scheduler, runs, same, tie, given, within, error] = f;
         writeln!(
             out,
-            "{kernel:<7} {scheduler:<12} {runs:>5} {same:>11} {tie:>9} {within:>8} {error:>7}"
+            "{kernel:<7} {scheduler:<12} {runs:>5} {same:>11} {tie:>9} {given:>11} {within:>8} {error:>7}"
         )
     };
     line(HEAD.map(str::to_owned))?;
@@ -261,14 +263,19 @@ fn table(out: &mut impl Write, rows: &[Totals]) -> std::io::Result<()> {
         line(fields(t))?;
     }
     for t in rows.iter().filter(|t| t.scheduler == "all") {
-        writeln!(out, "\nwhat parts them first, kernel {}:", t.kernel)?;
+        writeln!(
+            out,
+            "\nwhat parts them first, kernel {}, and how many part with bios given, too:",
+            t.kernel
+        )?;
         for k in &t.kinds {
             writeln!(
                 out,
-                "{:>5}  {:<48} {}",
+                "{:>5} {:>4}  {:<45} {}",
                 k.count,
-                cut(&k.kind, 48),
-                cut(&k.example, 24)
+                k.with_bios_given,
+                cut(&k.kind, 45),
+                cut(&k.example, 22)
             )?;
         }
     }
@@ -278,7 +285,7 @@ fn table(out: &mut impl Write, rows: &[Totals]) -> std::io::Result<()> {
 fn markdown(out: &mut impl Write, rows: &[Totals]) -> std::io::Result<()> {
     writeln!(
         out,
-        "| {} |\n|---|---|---|---|---|---|---|",
+        "| {} |\n|---|---|---|---|---|---|---|---|",
         HEAD.join(" | ")
     )?;
     for t in rows {
@@ -287,11 +294,12 @@ fn markdown(out: &mut impl Write, rows: &[Totals]) -> std::io::Result<()> {
     for t in rows.iter().filter(|t| t.scheduler == "all") {
         writeln!(
             out,
-            "\n| what parts them first, kernel {} | experiments |\n|---|---|",
+            "\n| what parts them first, kernel {} | experiments | part with bios given, too |\n\
+             |---|---|---|",
             t.kernel
         )?;
         for k in &t.kinds {
-            writeln!(out, "| {} | {} |", k.kind, k.count)?;
+            writeln!(out, "| {} | {} | {} |", k.kind, k.count, k.with_bios_given)?;
         }
     }
     Ok(())
@@ -310,8 +318,28 @@ fn each(out: &mut impl Write, all: &[Compared]) -> std::io::Result<()> {
         )?;
         let what = format!("{}: {}", c.verdict.words(), c.sentence);
         writeln!(out, "    {}", fold(&what, 76).join("\n    "))?;
+        writeln!(
+            out,
+            "    {}",
+            fold(&with_bios_given(&c.given), 76).join("\n    ")
+        )?;
     }
     writeln!(out)
+}
+
+fn with_bios_given(given: &Given) -> String {
+    match given {
+        Given::Refused(why) => format!("bios given: not possible: {why}"),
+        Given::Agreed(a) => match &a.first_difference {
+            None => "bios given: the same order".to_owned(),
+            Some(d) => format!(
+                "bios given: dispatch {} is {} on the kernel, {} in sim",
+                a.prefix + 1,
+                d.recorded,
+                d.model
+            ),
+        },
+    }
 }
 
 fn remarks(

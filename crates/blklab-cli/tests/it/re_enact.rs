@@ -102,6 +102,9 @@ const MEASURED: &[(&str, f64)] = &[
     ("truth-612/stride-s1mq1-kyber", 100.0),
     ("truth-612/stride-s1mq1-mqd", 100.0),
     ("truth-612/w64r1-n5mq4-kyber", 98.0),
+    ("truth-73/ddls1-s1mq1-bfq", 97.0),
+    // Two classes of I/O priority, which the case says.
+    ("truth-73/rtw-n5mq4-mqd", 100.0),
 ];
 
 #[test]

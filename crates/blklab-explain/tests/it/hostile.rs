@@ -107,6 +107,7 @@ fn re_enact(events: &[Event], kernel: &str, set: &[(&str, &str)]) -> (u32, u32) 
             direct: events.len().is_multiple_of(2),
             worst: 3,
             wanted: (1..50).collect(),
+            ..Options::default()
         };
         let mut again = ReEnactment::new(stack, &survey, (dev, disk), options).expect("possible");
         for e in events {

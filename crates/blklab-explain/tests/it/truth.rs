@@ -115,6 +115,7 @@ fn re_enact(e: &Experiment, events: &[Event]) -> ReEnacted {
         direct: true,
         worst: 3,
         wanted: issues.map(|(n, _)| n).collect(),
+        ..Options::default()
     };
     let stack = Stack::of_run(e, Schedulers::default());
     let mut again = ReEnactment::new(stack, &survey, (dev, disk), options).expect("possible");

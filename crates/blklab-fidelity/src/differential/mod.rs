@@ -16,6 +16,7 @@
 
 mod case;
 mod draw;
+mod given;
 mod keep;
 mod pair;
 mod shrink;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use case::{Case, Row};
 pub use draw::{Wanted, draw};
+pub use given::Given;
 pub use keep::{Kept, keep};
 pub use pair::{Compared, FigurePair, Pair, Verdict};
 pub use shrink::{RUNS_MAX, shrink};

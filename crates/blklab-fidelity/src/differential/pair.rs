@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One experiment on both targets, and how what came out compares.
 
+use super::given::{Given, given};
 use super::starts;
 use blklab::analysis::divergence::{self, Comparison, Kind, PhaseError, Side, phase_errors};
 use blklab::analysis::middle;
 use blklab::kernel::KernelVersion;
 use blklab::metric::{self, Numbers};
 use blklab::run::{RunOptions, RunOutput, run};
-use blklab::targets::Planner;
+use blklab::targets::{self, Planner};
 use blklab_experiment::Experiment;
 use blklab_fiostat::Ddir;
 use blklab_types::{Dev, Error};
@@ -133,6 +134,8 @@ pub struct Compared {
     pub verdict: Verdict,
     /// Dispatch orders.
     pub order: Comparison,
+    /// Dispatch orders where the models get the kernel's bios and completions.
+    pub given: Given,
     /// Figures of the jobs.
     pub figures: Vec<FigurePair>,
     /// Mean times of the phases of bios: kernel, then models.
@@ -172,7 +175,8 @@ impl Pair {
             target: target.to_owned(),
             ..e.clone()
         };
-        let mut sim = with("sim");
+        let kernel = with("kernel");
+        let mut sim = targets::models_of(&kernel, self.planner.catalogue());
         // Where it pays for its looks it makes them when fio does.
         sim.vm.look_cost_ns.get_or_insert(LOOK_NS);
         sim.vm.start_look_cost_ns.get_or_insert(START_LOOK_NS);
@@ -181,7 +185,7 @@ impl Pair {
             sim.kernel = sim.kernel.min(KernelVersion::NEWEST);
             sim.drop_absent();
         }
-        [with("kernel"), sim]
+        [kernel, sim]
     }
 
     /// Whether both targets take it.
@@ -201,7 +205,7 @@ impl Pair {
     /// If a target refuses it or fails.
     pub fn compare(&self, e: &Experiment) -> Result<Option<Compared>, Error> {
         let mut sides = self.sides(e);
-        let models = sides[1].kernel.to_string();
+        let models = sides[1].clone();
         let mut outputs: Vec<RunOutput> = Vec::with_capacity(2);
         for side in &mut sides {
             let starts = outputs.first().and_then(starts::start_times);
@@ -222,6 +226,7 @@ impl Pair {
         }
         let sides: [RunOutput; 2] = outputs.try_into().expect("two sides");
         let order = orders(&sides);
+        let given = given(&sides[0], &models);
         let figures = figures(&sides);
         let phases = phase_errors([&sides[0].stats.all, &sides[1].stats.all]);
         let verdict = verdict(&order, &figures, &phases);
@@ -229,11 +234,12 @@ impl Pair {
         Ok(Some(Compared {
             id: e.id.clone(),
             kernel: e.kernel.to_string(),
-            models: (models != e.kernel.to_string()).then_some(models),
+            models: (models.kernel != e.kernel).then(|| models.kernel.to_string()),
             scheduler: e.scheduler.clone(),
             device: e.device.name.clone(),
             verdict,
             order,
+            given,
             figures,
             phases,
             sentence,

@@ -13,7 +13,9 @@ pub struct KindCount {
     pub kind: String,
     /// How often.
     pub count: usize,
-    /// The first experiment with it.
+    /// How often the orders part with the kernel's bios and completions, too.
+    pub with_bios_given: usize,
+    /// The first experiment with it, if there is one that parts with these, too.
     pub example: String,
 }
 
@@ -30,6 +32,11 @@ pub struct Totals {
     pub identical: usize,
     /// Of the others, those that part at a tie.
     pub ties: usize,
+    /// Experiments whose bios and completions were given to the models as they came on the
+    /// kernel.
+    pub given: usize,
+    /// Of those, with the same order.
+    pub given_identical: usize,
     /// Figures compared.
     pub figures: usize,
     /// Figures that agree.
@@ -44,14 +51,19 @@ impl Totals {
     fn new(kernel: &str, scheduler: &str, all: &[&Compared]) -> Totals {
         let count = |f: &dyn Fn(&Compared) -> bool| all.iter().filter(|c| f(c)).count();
         let figures = || all.iter().flat_map(|c| &c.figures);
-        let mut kinds: BTreeMap<&Verdict, Vec<&str>> = BTreeMap::new();
+        let mut kinds: BTreeMap<&Verdict, Vec<&Compared>> = BTreeMap::new();
         for c in all.iter().filter(|c| c.verdict != Verdict::Same) {
-            kinds.entry(&c.verdict).or_default().push(&c.id);
+            kinds.entry(&c.verdict).or_default().push(c);
         }
-        let counted = kinds.into_iter().map(|(verdict, ids)| KindCount {
-            kind: verdict.words(),
-            count: ids.len(),
-            example: ids[0].to_owned(),
+        let counted = kinds.into_iter().map(|(verdict, of_kind)| {
+            let parts = |c: &&&Compared| c.given.is_same() == Some(false);
+            let first = of_kind.iter().find(parts).unwrap_or(&of_kind[0]);
+            KindCount {
+                kind: verdict.words(),
+                count: of_kind.len(),
+                with_bios_given: of_kind.iter().filter(parts).count(),
+                example: first.id.clone(),
+            }
         });
         let mut kinds: Vec<KindCount> = counted.collect();
         kinds.sort_by_key(|k| std::cmp::Reverse(k.count));
@@ -61,6 +73,8 @@ impl Totals {
             experiments: all.len(),
             identical: count(&|c| c.order.is_identical()),
             ties: count(&|c| matches!(c.verdict, Verdict::Order(kind) if kind.is_chance())),
+            given: count(&|c| c.given.is_same().is_some()),
+            given_identical: count(&|c| c.given.is_same() == Some(true)),
             figures: figures().count(),
             within: figures().filter(|f| f.within).count(),
             median_error: middle(figures().map(super::FigurePair::error).collect()),

@@ -96,7 +96,9 @@ impl Bfq {
     /// it sets its own).
     fn async_depth(&self, q: &Core) -> u32 {
         let written = self.set.async_depth;
-        if written.is_none() && q.limits.nr_requests.is_none() {
+        // The number that the queue has, written once more, is no change.
+        let is_unchanged = q.nr_requests == q.limits.nr_requests_unwritten(true);
+        if written.is_none() && is_unchanged {
             return async_depth::before(q);
         }
         async_depth::of_queue(q, written, |all| all * 3 / 4)

@@ -483,6 +483,9 @@ fn limited_depths_of_a_queue_as_it_is_set_up() {
         let mut setup = MqSetup::tags("7.3", sched, 31);
         setup.limits.nr_requests = None;
         setup.limits.scheduled_by_default = by_default;
+        assert_eq!(granted_as_it_is(setup.clone()), tags, "{sched}");
+        // Who writes the number that there is changes nothing (`queue_requests_store`).
+        setup.limits.nr_requests = Some(62);
         assert_eq!(granted_as_it_is(setup), tags, "{sched}");
     }
     let mut setup = MqSetup::tags("7.3", "kyber", 31);

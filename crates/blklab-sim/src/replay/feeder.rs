@@ -18,6 +18,7 @@
 //!   What they did later waits for them.
 //! - *Interrupts of a submission.* A completion in the context of a task that has
 //!   submitted a bio and has no request yet comes before the bio.
+//! - *The end of a process* that is known to have ended: behind the end of its last bio.
 //! - *What came before the first event* ([`Before`]).
 //! - *Commands that the recording does not have*, once the order differs: each
 //!   recorded completion then ends the same command if the device has it, else
@@ -40,7 +41,7 @@ use blklab_sched::{Schedulers, Shared};
 use blklab_trace::truth::TruthSink;
 use blklab_trace::{Action, Event, NullSink, Tracer};
 use blklab_types::Error;
-use blklab_types::{Bio, BioFlags, IoPrio, Op, Pid, Span, TaskId, Time};
+use blklab_types::{Bio, BioFlags, Completion, IoPrio, Op, Pid, Span, TaskId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A pause between recorded events that is long enough for kblockd to run: from
@@ -53,6 +54,9 @@ const LAZY_GAP: Span = Span(13_000);
 
 /// From the last event before such a pause to kblockd's run.
 const WORKER_DELAY: Span = Span(4_000);
+
+/// From the end of a process's last bio to the end of the process: 3.3 to 3.8 us on 7.3.
+const EXIT_DELAY: Span = Span(3_500);
 
 /// The longest wait behind the last event of a recording.
 const WAITS_AT_MOST: Span = Span(1_000_000_000);
@@ -67,6 +71,7 @@ const SLEEPS_MAX: usize = 1 << 16;
 const STEP: DeviceId = DeviceId(0);
 const WORKER: DeviceId = DeviceId(1);
 const RESUME: DeviceId = DeviceId(2);
+const EXIT: DeviceId = DeviceId(3);
 
 /// What is known of a process beside its trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +82,8 @@ pub struct Process {
     pub direct: bool,
     /// The number of its control group ([`cgroup_number`](crate::cgroup_number)).
     pub group: u16,
+    /// When it submits its last bio, if it ends once it has what it asked for.
+    pub last_bio: Option<Time>,
 }
 
 /// A sleep of a task for a request or tag, or until few enough writes are under way.
@@ -122,6 +129,10 @@ struct Submitter {
     /// The processor on which it was last.
     cpu: u16,
     direct: bool,
+    /// When it submits its last bio, if it ends then.
+    last_bio: Option<Time>,
+    /// Bios that have not ended.
+    nr_bios: u32,
     plug_is_open: bool,
     /// Its bio, if it sleeps for a request, with why and since when.
     pending: Option<(Pending, Slept)>,
@@ -406,6 +417,8 @@ impl<'a> Replay<'a> {
             pid,
             cpu: 0,
             direct: process.direct,
+            last_bio: process.last_bio,
+            nr_bios: 0,
             plug_is_open: false,
             pending: None,
             resumes: None,
@@ -450,6 +463,7 @@ impl<'a> Replay<'a> {
                 self.run_or_wait();
             }
             Some(Due::Device(RESUME, _)) => self.resume_next(),
+            Some(Due::Device(EXIT, who)) => self.exit(who as usize),
             Some(Due::Device(STEP, _)) | None => return false,
             Some(_) => {}
         }
@@ -516,8 +530,10 @@ impl<'a> Replay<'a> {
                     nr_sectors,
                     segments: Bio::segments_of_pages(nr_sectors),
                     task,
+                    completion: Completion::Task(task),
                     ..Bio::default()
                 };
+                self.submitters[who].nr_bios += 1;
                 let state = self.enter(self.running(who), |q, cx| q.submit(cx, bio));
                 self.after_submission(who, state);
             }
@@ -590,6 +606,9 @@ impl<'a> Replay<'a> {
     }
 
     fn after_submission(&mut self, who: usize, state: Submit) {
+        if state == Submit::Refused {
+            self.submitters[who].nr_bios -= 1;
+        }
         if let Submit::Sleeps(pending) = state {
             let now = self.agenda.now();
             let slept = Slept {
@@ -765,8 +784,32 @@ impl<'a> Replay<'a> {
                 self.submitters[who].resumes = Some((time, granted));
                 self.agenda.wake_device(RESUME, time, who as u64);
             }
+            Effect::BioDone {
+                completion: Completion::Task(task),
+                ..
+            } => self.bio_ends(task.idx()),
             Effect::BioDone { .. } | Effect::Uncongested | Effect::ReleaseWork => {}
         }
+    }
+
+    /// A bio of a task is over. The task may end, too.
+    fn bio_ends(&mut self, who: usize) {
+        let now = self.agenda.now();
+        let s = &mut self.submitters[who];
+        s.nr_bios = s.nr_bios.saturating_sub(1);
+        if s.nr_bios == 0 && s.last_bio.is_some_and(|last| last <= now) {
+            self.agenda.wake_device(EXIT, now + EXIT_DELAY, who as u64);
+        }
+    }
+
+    /// A task ends, unless something of it has come meanwhile.
+    fn exit(&mut self, who: usize) {
+        let s = &mut self.submitters[who];
+        if s.nr_bios > 0 || s.last_bio.take().is_none() {
+            return;
+        }
+        let task = s.task;
+        self.enter(self.running(who), |q, cx| q.exit_task(cx, task));
     }
 
     fn hand_over(&mut self, rq: RqId) {

@@ -259,12 +259,33 @@ impl Steps {
         let number = self.first_number + self.steps.len() as u64;
         self.steps.push_back(step(e));
         self.one_cpu &= *self.cpu.get_or_insert(e.cpu) == e.cpu;
+        if e.is_refusal() && self.refuse(e) {
+            self.set(number, What::Other);
+            return;
+        }
         if matches!(e.action, Action::Complete | Action::Message) {
             return;
         }
         let mut w = std::mem::take(self.writing.entry(e.pid).or_default());
         self.interpret(number, e, &mut w);
         self.writing.insert(e.pid, w);
+    }
+
+    /// The last bio of the task was refused, which says that the task does not sleep for
+    /// requests. False if it has one.
+    fn refuse(&mut self, e: &Event) -> bool {
+        let asks = self.writing.get(&e.pid).filter(|w| w.in_submit);
+        let submit = asks.and_then(|w| w.submit);
+        let Some(step) = submit.and_then(|number| self.at(number)) else {
+            return false;
+        };
+        match &mut step.what {
+            What::Submit { sector, flags, .. } if *sector == e.sector => {
+                *flags |= BioFlags::NOWAIT;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn interpret(&mut self, number: u64, e: &Event, w: &mut Writing) {
@@ -284,6 +305,7 @@ impl Steps {
                 });
             }
             Action::BackMerge | Action::FrontMerge => w.in_submit = false,
+            Action::Insert => self.submit_at(number, e, w),
             Action::Plug => {
                 w.filled = true;
                 self.of_submit(w, |plugged, _| *plugged = Some(true));
@@ -309,6 +331,28 @@ impl Steps {
             }
             Action::Issue => self.of_submit(w, |_, unplugs| *unplugs = true),
             _ => {}
+        }
+    }
+
+    /// A bio that went straight to the scheduler is submitted when that got it, if nothing else
+    /// happened since: schedulers look at the time.
+    fn submit_at(&mut self, number: u64, e: &Event, w: &mut Writing) {
+        let Some(submit) = w.submit.filter(|submit| submit + 2 == number) else {
+            return;
+        };
+        let granted = Some((e.pid, What::Grant));
+        if self.at(submit + 1).map(|step| (step.pid, step.what)) != granted {
+            return;
+        }
+        let Some(what) = self.at(submit).map(|step| step.what) else {
+            return;
+        };
+        if let What::Submit { sector, .. } = what
+            && sector == e.sector
+        {
+            self.set(submit, What::Other);
+            self.set(number, what);
+            w.submit = Some(number);
         }
     }
 
@@ -459,6 +503,42 @@ mod tests {
             while steps.pop().is_some_and(|s| s.time < Time(granted)) {}
         }
         assert_eq!(steps.next_grant(9), None);
+    }
+
+    #[test]
+    fn a_bio_without_a_plug_is_submitted_when_the_scheduler_got_it() {
+        let text = "0 Q 9 RS 0 8\n1 G 9 RS 0 8\n2 I 9 RS 0 8\n3 D 37 RS 0 8";
+        let submits = |text: &str| {
+            let r = recording(text, true);
+            let is_submit = |s: &&Step| matches!(s.what, What::Submit { .. });
+            let found = r.steps.steps.iter().filter(is_submit).map(|s| s.time.0);
+            found.collect::<Vec<u64>>()
+        };
+        assert_eq!(submits(text), [2]);
+        // Something happened meanwhile.
+        assert_eq!(submits(&text.replace("1 G", "1 C 0 RS 80 8\n1 G")), [0]);
+        assert_eq!(submits(&text.replace("2 I", "1 P 9\n2 I")), [0]);
+    }
+
+    #[test]
+    fn who_was_refused_a_request_does_not_sleep_for_one() {
+        let mut recorder = Recorder::default();
+        let bio = Event {
+            action: Action::Queue,
+            rwbs: Rwbs::READ,
+            sector: 8,
+            bytes: 4096,
+            ..Event::message(Time(1), 0, 9, blklab_types::Dev::default())
+        };
+        for e in [bio, bio.refused(), bio] {
+            recorder.event(&e);
+        }
+        let r = recorder.finish(true);
+        let waits = r.steps.steps.iter().map(|s| match s.what {
+            What::Submit { flags, .. } => Some(flags.has(BioFlags::NOWAIT)),
+            _ => None,
+        });
+        assert_eq!(waits.collect::<Vec<_>>(), [Some(true), None, Some(false)]);
     }
 
     #[test]

@@ -115,6 +115,7 @@ fn processes(e: &Experiment, jobs: &[Job], recording: &Recording) -> BTreeMap<Pi
         ioprio: job.ioprio(),
         direct: job.settings.direct,
         group: (job.settings.cgroup.as_deref()).map_or(0, |name| cgroup_number(e, name)),
+        last_bio: None,
     };
     let pids = recording.submitters.iter().copied();
     pids.zip(jobs.iter().map(process)).collect()
