@@ -12,7 +12,7 @@ use blklab::scheduler::Schedulers;
 use blklab::targets;
 use blklab_fidelity::conform::find_cases;
 use blklab_fidelity::differential::{
-    Case, Compared, Given, Kept, Pair, Totals, Wanted, draw, keep, shrink, totals,
+    Case, Compared, Kept, Pair, Totals, Wanted, draw, keep, shrink, totals,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -318,28 +318,9 @@ fn each(out: &mut impl Write, all: &[Compared]) -> std::io::Result<()> {
         )?;
         let what = format!("{}: {}", c.verdict.words(), c.sentence);
         writeln!(out, "    {}", fold(&what, 76).join("\n    "))?;
-        writeln!(
-            out,
-            "    {}",
-            fold(&with_bios_given(&c.given), 76).join("\n    ")
-        )?;
+        writeln!(out, "    {}", fold(&c.given.words(), 76).join("\n    "))?;
     }
     writeln!(out)
-}
-
-fn with_bios_given(given: &Given) -> String {
-    match given {
-        Given::Refused(why) => format!("bios given: not possible: {why}"),
-        Given::Agreed(a) => match &a.first_difference {
-            None => "bios given: the same order".to_owned(),
-            Some(d) => format!(
-                "bios given: dispatch {} is {} on the kernel, {} in sim",
-                a.prefix + 1,
-                d.recorded,
-                d.model
-            ),
-        },
-    }
 }
 
 fn remarks(

@@ -32,6 +32,22 @@ impl Given {
             Given::Refused(_) => None,
         }
     }
+
+    /// In a line.
+    pub fn words(&self) -> String {
+        match self {
+            Given::Refused(why) => format!("bios given: not possible: {why}"),
+            Given::Agreed(a) => match &a.first_difference {
+                None => "bios given: the same order".to_owned(),
+                Some(d) => format!(
+                    "bios given: dispatch {} is {} on the kernel, {} in sim",
+                    a.prefix + 1,
+                    d.recorded,
+                    d.model
+                ),
+            },
+        }
+    }
 }
 
 /// Feeds what the kernel did into the models of an experiment.

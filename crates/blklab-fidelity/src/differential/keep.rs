@@ -27,7 +27,14 @@ pub fn keep(folder: &Path, case: &Case, compared: &Compared) -> Result<Kept, Err
         Ok::<PathBuf, Error>(path)
     };
     write("fio", &case.job_text())?;
-    let mut words = format!("{}\n{}\n", compared.verdict.words(), compared.sentence);
+    let Compared {
+        sentence, given, ..
+    } = compared;
+    let mut words = format!(
+        "{}\n{sentence}\n{}\n",
+        compared.verdict.words(),
+        given.words()
+    );
     for f in compared.outside() {
         words.push_str(&format!(
             "{}[{}] {} {}: kernel {:.1} {}, sim {:.1}\n",

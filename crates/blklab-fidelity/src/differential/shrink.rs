@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The smallest experiment that still differs in the same way.
+//! The smallest experiment that still differs in the same way, with the kernel's bios given to
+//! the models, too.
 
 use super::case::Case;
 use super::pair::{Compared, Pair};
@@ -42,7 +43,9 @@ pub fn shrink(pair: &Pair, case: &Case, found: Compared) -> Result<(Case, Compar
         let Some(compared) = pair.compare(&e)? else {
             return Ok(best);
         };
-        if compared.verdict == best.1.verdict {
+        let is_alike = compared.verdict == best.1.verdict
+            && compared.given.is_same() == best.1.given.is_same();
+        if is_alike {
             // What failed before is likely to fail again: on from the same place.
             best = (next.clone(), compared);
             from -= 1;

@@ -150,3 +150,16 @@ fn every_option_has_a_reason() {
         assert!(!spec.effect.reason().is_empty(), "{}", spec.name);
     }
 }
+
+#[test]
+fn a_class_without_a_level_has_the_best_one() {
+    let prio = |lines| {
+        let jobs = read(lines).expect("jobs").jobs;
+        (jobs[1].ioprio().value() >> 13, jobs[1].ioprio().level)
+    };
+    assert_eq!(prio("prioclass=1"), (1, 0));
+    assert_eq!(prio("prioclass=2"), (2, 0));
+    assert_eq!(prio("prio=3"), (2, 3));
+    assert_eq!(prio("prioclass=2\nprio=7"), (2, 7));
+    assert_eq!(prio(""), (0, 0));
+}
