@@ -105,7 +105,12 @@ impl Queue {
         let task = pending.bio.task;
         let went_on = match std::mem::take(&mut self.submitter(task).step) {
             Step::None => unreachable!("only a task that slept goes on"),
-            Step::Throttled(at) => self.pass_policies(cx, &mut pending, Some(at)),
+            Step::Throttled(at) => {
+                // Policies hold up who does not sleep for a request, too. Without one it is
+                // refused then, and a worker waits in its place: here it waits itself.
+                pending.bio.flags = pending.bio.flags.without(BioFlags::NOWAIT);
+                self.pass_policies(cx, &mut pending, Some(at))
+            }
             Step::Tag(wait) => {
                 self.end_wait_for_tag(cx, wait.hctx);
                 let rq = self.obtain_awaited(cx, &pending.bio, wait.depth);

@@ -631,3 +631,37 @@ fn a_request_goes_on_when_its_task_has_had_the_processor_for_it() {
         "G 0+8, P, Q 8+8, M 8+8, U 1, I 0+16, D 0+16, C 0+16"
     );
 }
+
+/// A policy holds up who does not sleep for a request, too; woken, it waits for one.
+#[test]
+fn who_was_throttled_waits_for_a_request() {
+    let mut setup = MqSetup::tags("6.12", "none", 4);
+    setup.limits.wbt_lat_us = Some(2000);
+    let mut rig = setup.rig();
+    let (writer, reader) = (rig.task(), rig.task());
+    let write = |n: u64| Bio {
+        op: Op::Write,
+        sector: 1000 * n,
+        nr_sectors: 8,
+        segments: 1,
+        flags: BioFlags::NOWAIT,
+        task: writer,
+        ..Bio::default()
+    };
+    let held = (0..4).find(|n| !rig.submit(0, &write(*n)));
+    assert!(held.is_some(), "write-back throttling holds one of them");
+    rig.complete_first();
+    assert_eq!(rig.woken, [writer]);
+    for n in 10..14 {
+        let read = Bio {
+            op: Op::Read,
+            flags: BioFlags::NONE,
+            task: reader,
+            ..write(n)
+        };
+        if !rig.submit(0, &read) {
+            break;
+        }
+    }
+    assert!(!rig.resume(writer, 0), "there is no tag");
+}
