@@ -117,6 +117,14 @@ pub(super) fn read(
     if let Some(what) = found.failed.lines().next() {
         return Err(failed(&format!("{what}: {}", last_words())));
     }
+    if found.numbers.is_empty() {
+        return Err(failed(&format!(
+            "Linux {} ended before its devices were there{}; it may have too little memory \
+             (vm.memory)",
+            kernel.release,
+            last_lines("; it says: ", &found.said, KERNEL_LINES)
+        )));
+    }
     let numbers = stack.numbers(&found.numbers)?;
     let begun = Time(ended.begun.0.max(nanoseconds(&found.begun)));
     let mut census = Census::new(stack);
