@@ -239,6 +239,40 @@ impl Queue {
         on!(self, q => q.run_work(cx));
     }
 
+    /// The hardware queues that kblockd is to run, a bit each, where it has a thread for each
+    /// processor; who asked is on this one.
+    pub fn take_runs(&mut self, cpu: u16) -> u64 {
+        match self {
+            Queue::Sq(_) => unreachable!("the single-queue path has one kblockd"),
+            Queue::Mq(q) => q.take_runs(cpu),
+        }
+    }
+
+    /// Where kblockd runs what is asked for on a CPU, if it has no thread for each: each of
+    /// several hardware queues goes to its own place from there.
+    pub fn kblockd_begins_on(&mut self, by: u16) -> u16 {
+        match self {
+            Queue::Mq(q) if q.has_one_hctx() => q.kblockd_cpu(0, by),
+            _ => by,
+        }
+    }
+
+    /// Where kblockd runs a hardware queue that is asked for on a CPU.
+    pub fn kblockd_cpu(&mut self, hctx: u16, by: u16) -> u16 {
+        match self {
+            Queue::Sq(_) => by,
+            Queue::Mq(q) => q.kblockd_cpu(hctx, by),
+        }
+    }
+
+    /// The thread of kblockd on the running processor runs these.
+    pub fn run_taken(&mut self, cx: &mut Cx<'_>, taken: u64) {
+        match self {
+            Queue::Sq(_) => unreachable!("the single-queue path has one kblockd"),
+            Queue::Mq(q) => q.run_taken(cx, taken),
+        }
+    }
+
     /// The timer registered last: all that lie between that of the queue
     /// registered before and this one are the queue's.
     pub fn last_timer(&self) -> TimerId {

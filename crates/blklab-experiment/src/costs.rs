@@ -245,4 +245,9 @@ impl Experiment {
     pub fn one_cpu(&self) -> bool {
         self.vm.cpus == Some(1)
     }
+
+    /// Whether several processors run one at a time.
+    pub fn has_turns(&self) -> bool {
+        !self.one_cpu() && self.vm.cpu_turns(self.kernel)
+    }
 }

@@ -107,7 +107,8 @@ pub(crate) fn machine_with(
                 &shared,
                 &mut agenda,
             )?;
-            if let (Queue::Mq(q), Some(_), true) = (&mut queue, &scheduler_time, e.one_cpu()) {
+            let pays = e.one_cpu() || e.has_turns();
+            if let (Queue::Mq(q), Some(_), true) = (&mut queue, &scheduler_time, pays) {
                 q.pay_for_requests();
             }
             let device = interrupted(parts.device.copy(), e.interrupt_latency());
@@ -137,16 +138,9 @@ pub(crate) fn machine_with(
             CpuSharing::None
         }
     } else if e.one_cpu() {
-        CpuSharing::One(CpuCosts {
-            switch: e.switch_cost(),
-            interrupt: e.interrupt_cost(),
-            wake: e.wake_cost(),
-            insert: e.insert_cost(),
-            worker: e.worker_cost(),
-            gap: e.hand_over_gap(),
-            dispatch: e.dispatch_cost(),
-            copy: e.driver_copy(),
-        })
+        CpuSharing::One(cpu_costs(e))
+    } else if e.has_turns() {
+        CpuSharing::InTurn(cpu_costs(e))
     } else {
         // No task of its own says so.
         sinks.trace.process(Time::ZERO, KBLOCKD_PID, KBLOCKD_NAME);
@@ -177,6 +171,19 @@ pub(crate) fn machine_with(
     Ok(machine)
 }
 
+fn cpu_costs(e: &Experiment) -> CpuCosts {
+    CpuCosts {
+        switch: e.switch_cost(),
+        interrupt: e.interrupt_cost(),
+        wake: e.wake_cost(),
+        insert: e.insert_cost(),
+        worker: e.worker_cost(),
+        gap: e.hand_over_gap(),
+        dispatch: e.dispatch_cost(),
+        copy: e.driver_copy(),
+    }
+}
+
 /// What requests take of the processors; none if nothing, as on the single-queue path.
 fn scheduler_time(e: &Experiment, schedulers: Schedulers) -> Result<Option<SchedulerTime>, Error> {
     let known = schedulers.find(&e.scheduler, e.kernel);
@@ -186,7 +193,7 @@ fn scheduler_time(e: &Experiment, schedulers: Schedulers) -> Result<Option<Sched
     let of = scheduler.processor_time;
     // One processor at most waits for nobody.
     let nr_locks = match of.lock {
-        _ if e.one_cpu() => 0,
+        _ if e.one_cpu() || e.has_turns() => 0,
         LockOf::Disk => 1,
         LockOf::HwQueue => mq_limits(e)?.nr_hw_queues,
     };

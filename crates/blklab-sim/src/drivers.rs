@@ -19,6 +19,8 @@ blklab_kernel::features! {
         /// null_blk takes lists of requests (`queue_rqs`), and starts a request after it
         /// has looked at its budget.
         null_blk_takes_lists: bool = false,
+        /// null_blk has a queue for who polls (`poll_queues`).
+        null_blk_polls: bool = false,
     }
 
     /// What releases changed in drivers.
@@ -39,6 +41,11 @@ blklab_kernel::features! {
         "5.0": "virtio disks discard", "drivers/block/virtio_blk.c" => {
             virtio_discards: true,
         }
+        "6.1": "null_blk has a hardware queue more, for who polls: kblockd's runs go round the \
+                processors (as in 6.1.176)",
+            "drivers/block/null_blk/main.c, block/blk-mq.c" => {
+            null_blk_polls: true,
+        }
         "6.7": "null_blk takes lists of requests, and starts one after it has looked at its budget",
             "drivers/block/null_blk/main.c" => {
             null_blk_takes_lists: true,
@@ -55,6 +62,11 @@ impl Features {
             Driver::Virtio => self.virtio_discards,
             Driver::NullBlk | Driver::SimDisk => self.plain_discards,
         }
+    }
+
+    /// Hardware queues of a driver for who polls.
+    pub(crate) fn poll_queues(&self, driver: Driver) -> u16 {
+        u16::from(driver == Driver::NullBlk && self.null_blk_polls)
     }
 
     /// How a driver refuses what it has no room for.

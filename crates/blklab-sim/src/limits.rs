@@ -260,6 +260,7 @@ pub(crate) fn mq_limits(e: &Experiment) -> Result<mq::Limits, Error> {
         nr_requests: e.queue.nr_requests,
         scheduled_by_default: is_scheduled_by_default(e, &of_device),
         nr_hw_queues,
+        nr_poll_queues: drivers::Features::of(e.kernel).poll_queues(of_device.driver),
         shared_tags: of_device.shared_tags,
         nr_cpus: nr_cpus(e),
         affinity: affinity(e, of_device.driver),

@@ -31,6 +31,9 @@ pub struct Limits {
     pub scheduled_by_default: bool,
     /// Hardware queues.
     pub nr_hw_queues: u16,
+    /// Hardware queues beside them that nobody submits to but who polls: none is used, but
+    /// they count where the kernel asks whether a disk has more than one.
+    pub nr_poll_queues: u16,
     /// They have one set of tags in common (`BLK_MQ_F_TAG_HCTX_SHARED`).
     pub shared_tags: bool,
     /// CPUs: software queues.
@@ -84,6 +87,7 @@ impl Default for Limits {
             nr_requests: None,
             scheduled_by_default: true,
             nr_hw_queues: 1,
+            nr_poll_queues: 0,
             shared_tags: false,
             nr_cpus: 1,
             affinity: RqAffinity::default(),

@@ -76,7 +76,14 @@ pub(crate) struct Hctx {
     /// A run in a few milliseconds.
     delayed_run: TimerId,
     flush: FlushQueue,
+    /// Where kblockd runs it next, and how often there (`next_cpu`, `next_cpu_batch`).
+    next_cpu: u16,
+    runs_there: u8,
 }
+
+/// kblockd runs a hardware queue so often on a processor before it goes on to the next one
+/// (`BLK_MQ_CPU_WORK_BATCH`).
+const RUNS_ON_A_CPU: u8 = 8;
 
 /// What a task holds.
 #[derive(Debug, Default)]
@@ -125,6 +132,8 @@ pub struct Queue {
     wakes: Vec<TaskId>,
     /// A task has the processor for each of its requests before that goes on.
     pays_for_requests: bool,
+    /// Who hands over a command loses the processor.
+    stops_after_one: bool,
 }
 
 impl Queue {
@@ -148,7 +157,7 @@ impl Queue {
         let byte_budget = core.limits.bytes_per_tick;
         let phase = core.limits.tick_phase;
         let byte_budget = byte_budget.map(|bytes| ByteBudget::new(bytes, phase, timers));
-        let hctx = |timers: &mut Timers| Hctx {
+        let hctx = |first_cpu: u16, timers: &mut Timers| Hctx {
             dispatch: List::EMPTY,
             dispatch_busy: 0,
             restart: false,
@@ -157,9 +166,11 @@ impl Queue {
             dispatch_from: 0,
             delayed_run: timers.register("hctx_run"),
             flush: FlushQueue::default(),
+            next_cpu: first_cpu,
+            runs_there: RUNS_ON_A_CPU,
         };
         let hctxs = (0..core.limits.nr_hw_queues.max(1))
-            .map(|_| hctx(timers))
+            .map(|h| hctx(h, timers))
             .collect();
         Queue {
             ctxs: vec![List::EMPTY; usize::from(nr_cpus.max(1))],
@@ -182,6 +193,7 @@ impl Queue {
             first_run: 0,
             wakes: Vec::new(),
             pays_for_requests: false,
+            stops_after_one: false,
         }
     }
 
@@ -189,6 +201,12 @@ impl Queue {
     /// ([`Submit::Pays`](crate::Submit::Pays)).
     pub fn pay_for_requests(&mut self) {
         self.pays_for_requests = true;
+    }
+
+    /// Whether who hands over a command now loses the processor by that: what the scheduler
+    /// still has is left to who comes next.
+    pub fn stop_after_one(&mut self, stops: bool) {
+        self.stops_after_one = stops;
     }
 
     /// What schedulers see of the queue.
@@ -315,6 +333,29 @@ impl Queue {
     #[inline]
     pub fn take_work(&mut self) -> Work {
         std::mem::take(&mut self.core.work)
+    }
+
+    /// Whether tasks submit to one hardware queue.
+    pub(crate) fn has_one_hctx(&self) -> bool {
+        self.hctxs.len() == 1
+    }
+
+    /// Where kblockd runs a hardware queue that is asked for on a CPU: there, if the disk has
+    /// one; otherwise on those of the hardware queue, by turns (`blk_mq_hctx_next_cpu`).
+    pub fn kblockd_cpu(&mut self, h: u16, by: u16) -> u16 {
+        let limits = &self.core.limits;
+        if limits.nr_hw_queues.max(1) + limits.nr_poll_queues == 1 {
+            return by;
+        }
+        let (nr_cpus, nr_hctxs) = (self.ctxs.len() as u16, self.hctxs.len() as u16);
+        let hctx = self.hctx_mut(h);
+        hctx.runs_there -= 1;
+        if hctx.runs_there == 0 {
+            hctx.runs_there = RUNS_ON_A_CPU;
+            let next = hctx.next_cpu + nr_hctxs;
+            hctx.next_cpu = if next < nr_cpus { next } else { h };
+        }
+        hctx.next_cpu
     }
 
     /// The hardware queue of a CPU (`blk_mq_map_queues`).

@@ -14,6 +14,15 @@ enum Ran {
     Again,
 }
 
+/// Where kblockd runs a hardware queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// On the CPU of its thread.
+    OfThread,
+    /// It has no thread: on the one that the queue chooses.
+    OfQueue,
+}
+
 /// The numbers below `nr`, beginning with `first`.
 fn in_turn(first: u16, nr: u16) -> impl Iterator<Item = u16> {
     (first..nr).chain(0..first)
@@ -41,19 +50,51 @@ impl Queue {
             self.insert_requeued(cx);
             wanted = u64::MAX;
         }
-        let all = wanted == u64::MAX;
+        self.run_hctxs(cx, wanted, Place::OfQueue);
+    }
+
+    /// The hardware queues that kblockd is to run, a bit each, where it has a thread for each
+    /// processor: what was asked for until now, by this processor. Of all of a disk whose
+    /// scheduler has one queue, those are its own and the ones with something in their lists.
+    pub fn take_runs(&mut self, cpu: u16) -> u64 {
+        let wanted = std::mem::take(&mut self.core.runs_wanted);
+        let all = 0..self.hctxs.len() as u16;
+        let own = self.hctx_of(cpu);
+        let asked =
+            all.filter(|&h| wanted >> h.min(63) & 1 != 0 && !self.is_skipped(wanted, h, own));
+        let kicked = self.requeue_kicked.then_some(own);
+        asked.chain(kicked).fold(0, |mask, h| mask | 1 << h.min(63))
+    }
+
+    /// The thread of kblockd on one processor runs these hardware queues, and those that it
+    /// finds requeued requests for.
+    pub fn run_taken(&mut self, cx: &mut Cx<'_>, taken: u64) {
+        let mut wanted = taken;
+        if std::mem::take(&mut self.requeue_kicked) {
+            self.insert_requeued(cx);
+            wanted = u64::MAX;
+        }
+        self.run_hctxs(cx, wanted, Place::OfThread);
+    }
+
+    /// Whether a hardware queue is none of those that a run of all is for
+    /// (`blk_mq_run_hw_queues`).
+    fn is_skipped(&self, wanted: u64, h: u16, own: u16) -> bool {
         let single = self.elv.as_ref().is_some_and(|e| e.is_single_queue());
+        let all = wanted == u64::MAX;
+        all && single && h != own && self.hctxs[usize::from(h)].dispatch.is_empty()
+    }
+
+    fn run_hctxs(&mut self, cx: &mut Cx<'_>, wanted: u64, place: Place) {
         let own = self.hctx_of(cx.running.cpu);
         let nr = self.hctxs.len() as u16;
         let first = self.first_to_run(wanted);
         for h in in_turn(first, nr) {
             let there = wanted >> h.min(63) & 1 != 0;
-            let skipped =
-                all && single && h != own && self.hctxs[usize::from(h)].dispatch.is_empty();
-            if there && !skipped {
+            if there && !self.is_skipped(wanted, h, own) {
                 cx.timers.cancel(self.hctxs[usize::from(h)].delayed_run);
-                if nr > 1 {
-                    cx.running.cpu = h;
+                if nr > 1 && place == Place::OfQueue {
+                    cx.running.cpu = self.kblockd_cpu(h, own);
                 }
                 self.run_hctx_now(cx, h);
             }
@@ -131,6 +172,12 @@ impl Queue {
         loop {
             let (list, ran) = self.take_from_scheduler(cx, h);
             let went = self.send_by_hctx(cx, list);
+            if went && std::mem::take(&mut self.stops_after_one) {
+                if self.has_pending(h) {
+                    self.core.run_hctx(h);
+                }
+                return Ran::Done;
+            }
             if ran == Ran::Again || !went {
                 return ran;
             }

@@ -115,6 +115,12 @@ settings! {
               processor, which is called by an interrupt and leaves its idle loop; a task that its own \
               processor woke may have a tag again before", "");
 
+    /// several processors run one at a time
+    cpu_turns: bool = setting(Unit::Bool, 0, (0, 1)).since(MULTI_QUEUE)
+        .manual("1: of several processors one runs at a time, until it has nothing to do or a timer is \
+              due, as QEMU emulates them in one thread with `-icount`; times that hold with one processor \
+              hold then, and `wake_up_ns` and `remote_wake_ns` do not; from 5.0 on", "");
+
     /// time of a request that a task inserts, where tasks share a processor
     insert_cost_ns: u32 = cost_ns(0).since(MULTI_QUEUE)
         .manual("a request that a task brings to the scheduler, with one processor, from 5.0 on", "");

@@ -39,7 +39,7 @@ pub(super) struct FioMachine {
     look_cost_ns: u32,
     look_cost_per_job_ns: u32,
     start_look_cost_ns: u32,
-    remote_wake_ns: u32,
+    cpu_turns: bool,
     reap_cost_ns: u32,
     page_cost_reading_ns: u32,
     page_cost_writing_ns: u32,
@@ -196,7 +196,7 @@ impl FioMachine {
         vm.wake_up_ns.get_or_insert(
             release.interrupt_cost_ns + release.wake_cost_ns + release.switch_cost_ns,
         );
-        vm.remote_wake_ns.get_or_insert(self.remote_wake_ns);
+        vm.cpu_turns.get_or_insert(self.cpu_turns);
         vm.uptime_ns = vm.uptime_ns.or(release.release_after_tick_ns);
         let begins_ns = vm.uptime_ns.unwrap_or(0);
         self.give_device(&mut e.device, release, begins_ns);

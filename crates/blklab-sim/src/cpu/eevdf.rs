@@ -203,6 +203,16 @@ impl Eevdf {
         self.move_min();
     }
 
+    /// Whether a task that sleeps competes: one that had too much, or would if the processor
+    /// looked at it now.
+    pub(super) fn is_delayed(&self, task: TaskId) -> bool {
+        if self.current == Some(task) {
+            return self.rules.delays && !self.is_eligible(task);
+        }
+        let entity = self.entities.get(task);
+        entity.is_some_and(|e| e.place == Place::Delayed)
+    }
+
     /// The task can run again.
     pub(super) fn wake(&mut self, task: TaskId) {
         if self.current == Some(task) {

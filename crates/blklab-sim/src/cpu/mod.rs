@@ -106,6 +106,8 @@ pub(crate) struct Cpu {
     last: Option<TaskId>,
     /// The end of the interrupts so far.
     interrupted_until: Time,
+    /// It stands still since then, as another one runs.
+    halted: Option<Time>,
 }
 
 impl Cpu {
@@ -121,7 +123,45 @@ impl Cpu {
             switch,
             last: None,
             interrupted_until: Time::ZERO,
+            halted: None,
         }
+    }
+
+    /// Another processor runs in its place from now on.
+    pub(crate) fn halt(&mut self, now: Time) {
+        self.halted.get_or_insert(now);
+    }
+
+    /// It runs again: what it had not finished ends as much later as it stood still. Who
+    /// computes, and when that ends now.
+    pub(crate) fn go(&mut self, now: Time) -> Option<(TaskId, Time)> {
+        let halted = self.halted.take()?;
+        let stood = now.since(halted);
+        if self.interrupted_until > halted {
+            self.interrupted_until += stood;
+        }
+        let running = self.running.as_mut()?;
+        running.since += stood;
+        running.end += stood;
+        Some((running.task, running.end))
+    }
+
+    /// Whether a task that sleeps competes on this processor all the same.
+    pub(crate) fn keeps(&self, task: TaskId) -> bool {
+        match &self.fair {
+            Fair::Cfs(_) => false,
+            Fair::Eevdf(fair) => fair.is_delayed(task),
+        }
+    }
+
+    /// The present as its clock of computations has it.
+    fn present(&self, now: Time) -> Time {
+        self.halted.unwrap_or(now)
+    }
+
+    /// Until when interrupts keep it from tasks.
+    pub(crate) fn interrupted_until(&self) -> Time {
+        self.interrupted_until
     }
 
     /// The task is a kernel thread of nice level -20.
@@ -143,7 +183,7 @@ impl Cpu {
     /// An interrupt takes the processor for a span. Who computes goes on later:
     /// it, and when it ends now.
     pub(crate) fn interrupt(&mut self, now: Time, span: Span) -> Option<(TaskId, Time)> {
-        self.interrupted_until = self.interrupted_until.max(now) + span;
+        self.interrupted_until = self.interrupted_until.max(self.present(now)) + span;
         let running = self.running.as_mut()?;
         running.end += span;
         Some((running.task, running.end))
@@ -161,7 +201,7 @@ impl Cpu {
         if let Some(running) = self.running
             && running.task == task
         {
-            return now >= running.end;
+            return self.present(now) >= running.end;
         }
         if self.left.entry(task).is_none() {
             self.wake_up(task, now);
@@ -181,6 +221,7 @@ impl Cpu {
     /// Who computes in its program leaves the rest of it for later if somebody goes
     /// before it.
     fn preempt(&mut self, now: Time) {
+        let now = self.present(now);
         let Some(running) = self.running.filter(|r| r.mode == Mode::User) else {
             return;
         };
@@ -226,6 +267,7 @@ impl Cpu {
     /// Charges who computes for what it had until now. The scheduler looks at it
     /// when somebody wakes up, and at every tick.
     fn account(&mut self, now: Time, looks: bool) {
+        let now = self.present(now);
         let Some(running) = &mut self.running else {
             return;
         };
@@ -278,7 +320,7 @@ impl Cpu {
 
     /// Whether the computation that the task began is over.
     pub(crate) fn has_ended(&self, task: TaskId, now: Time) -> bool {
-        matches!(self.running, Some(r) if r.task == task && now >= r.end)
+        matches!(self.running, Some(r) if r.task == task && self.present(now) >= r.end)
     }
 
     /// The task's computation is over.

@@ -374,12 +374,19 @@ impl Runner<'_> {
         if !self.engine.commits() {
             return;
         }
-        if self.is_direct && (self.settings.call_cost.takes_time() || self.first.takes_time()) {
-            self.call(self.engine.nr_held(), self.engine.held_bytes())
-                .await;
+        let takes_time = self.settings.call_cost.takes_time() || self.first.takes_time();
+        let mut call = (self.is_direct && takes_time)
+            .then(|| (self.engine.nr_held(), self.engine.held_bytes()));
+        // Most of a call comes behind its bios, which matters to who waits elsewhere for its
+        // turn.
+        if let Some((nr_ios, bytes)) = call.take_if(|_| !self.m.has_turns()) {
+            self.call(nr_ios, bytes).await;
         }
         if let Some(rest) = self.engine.begin_commit() {
             self.engine.finish_commit(rest).await;
+        }
+        if let Some((nr_ios, bytes)) = call {
+            self.call(nr_ios, bytes).await;
         }
         self.m.return_to_program().await;
         let now = self.m.now();

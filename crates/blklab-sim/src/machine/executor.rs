@@ -3,6 +3,7 @@
 
 use super::pressure::Doing;
 use super::tasks::Body;
+use super::turns::{Next, Turns};
 use super::{Disk, Machine, World};
 use blklab_block::md::Array;
 use blklab_block::{Cx, Queue, QueueNo, Running};
@@ -47,9 +48,16 @@ impl Machine {
         let mut bodies: Vec<Option<Body>> = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
         loop {
-            if let Some(task) = self.next_turn() {
-                self.poll(&mut bodies, &mut context, task);
-                continue;
+            match self.next_turn() {
+                Some(Next::Poll(task)) => {
+                    self.poll(&mut bodies, &mut context, task);
+                    continue;
+                }
+                Some(Next::Interrupts(cpu)) => {
+                    self.handle_interrupts(cpu);
+                    continue;
+                }
+                None => {}
             }
             let due = {
                 let mut w = self.inner.world.borrow_mut();
@@ -158,7 +166,11 @@ impl Machine {
     }
 
     pub(super) fn timer_due(&self, timer: TimerId) {
-        let no = self.inner.world.borrow().queue_of_timer(timer);
+        let no = {
+            let w = &mut *self.inner.world.borrow_mut();
+            w.turns.iter_mut().for_each(Turns::end);
+            w.queue_of_timer(timer)
+        };
         if no == QueueNo::ARRAY {
             self.with_array(Array::unplug_timeout);
             return;
@@ -172,7 +184,9 @@ impl Machine {
             let mut w = self.inner.world.borrow_mut();
             w.running = Running::INTERRUPT;
             w.with_device(no, |device, cx| device.wake(cx, token));
-            if !w.done.is_empty() {
+            if let Some(turns) = &mut w.turns {
+                turns.end();
+            } else if !w.done.is_empty() {
                 w.interrupt(self.inner.cpu.costs().interrupt);
             }
         }

@@ -2,6 +2,7 @@
 //! Where the interrupts of devices come, and requests that are sent on to another
 //! processor to end there.
 
+use super::turns::Turns;
 use super::work::Work;
 use super::{Machine, World};
 use blklab_block::{QueueNo, RqId, Running};
@@ -31,6 +32,8 @@ pub(super) struct Ended {
     pub(super) done: Done,
     /// The processor that it was sent on to, if it was.
     pub(super) sent_to: Option<u16>,
+    /// The processor whose interrupt it is, once that handles it.
+    pub(super) comes_to: Option<u16>,
 }
 
 impl World {
@@ -38,7 +41,9 @@ impl World {
     pub(super) fn note_who_starts(&mut self, no: QueueNo, rq: RqId) {
         let disk = &mut self.disks[no.idx()];
         if let Interrupts::OfServer(cpu) = &mut disk.interrupts {
-            let sent = self.sent.iter().flatten().filter(|e| e.no == no).count();
+            let unheard = self.turns.iter().flat_map(Turns::unheard);
+            let sent = self.sent.iter().flatten().chain(unheard);
+            let sent = sent.filter(|e| e.no == no).count();
             if disk.queue.device_busy() > sent as u32 + 1 {
                 return;
             }
@@ -52,12 +57,21 @@ impl World {
         let disk = &self.disks[ended.no.idx()];
         let rq = RqId(ended.done.id.0);
         let request = &disk.queue.requests()[rq];
-        let cpu = match (ended.sent_to, disk.interrupts) {
-            (Some(cpu), _) => return Some(cpu),
+        let cpu = match (ended.sent_to.or(ended.comes_to), disk.interrupts) {
+            (Some(cpu), _) if ended.sent_to.is_some() => return Some(cpu),
+            (Some(cpu), _) => cpu,
             (None, Interrupts::Line(cpu) | Interrupts::OfServer(cpu)) => cpu,
             (None, Interrupts::OfQueue) => request.hctx,
             (None, Interrupts::OfCommand) => request.issued_on,
         };
+        if ended.comes_to.is_none()
+            && self.running.task.is_none()
+            && let Some(turns) = &mut self.turns
+        {
+            let comes_to = Some(cpu);
+            turns.interrupt(cpu, Ended { comes_to, ..ended });
+            return None;
+        }
         match disk.queue.sends_on(rq, cpu) {
             None => Some(cpu),
             Some(to) => {
@@ -70,11 +84,15 @@ impl World {
     /// Another processor is to end a request: it is interrupted once for all that it is sent
     /// until then (`blk_mq_complete_send_ipi`).
     fn send_on(&mut self, ended: Ended, to: u16) {
-        let sent = &mut self.sent[usize::from(to)];
-        sent.push(Ended {
+        let ended = Ended {
             sent_to: Some(to),
             ..ended
-        });
+        };
+        if let Some(turns) = &mut self.turns {
+            return turns.interrupt(to, ended);
+        }
+        let sent = &mut self.sent[usize::from(to)];
+        sent.push(ended);
         if sent.len() == 1 {
             let time = self.agenda.now() + self.call_time();
             self.agenda.ready_work_at(Work::End(to).id(), time);

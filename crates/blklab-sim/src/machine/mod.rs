@@ -20,6 +20,7 @@ mod router;
 mod scheduler_time;
 mod submit;
 mod tasks;
+mod turns;
 mod work;
 mod workers;
 
@@ -44,6 +45,7 @@ use blklab_trace::truth::TruthSink;
 use blklab_types::{BioKey, Pid, TaskId, Time};
 use counters::Counters;
 use interrupts::Ended;
+use kblockd::Kblockd;
 use placement::Placement;
 use pressure::Pressures;
 use std::cell::RefCell;
@@ -52,6 +54,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tasks::{Body, TaskState};
+use turns::Turns;
 use workers::WorkerPool;
 
 /// What a machine is made of.
@@ -132,8 +135,10 @@ struct World {
     /// them to sleep.
     nr_computing: usize,
     held_work: Vec<WorkId>,
-    /// The processor, where there is one, and what takes time of it.
-    cpu: Cpu,
+    /// The processors that tasks share, and what takes time of them.
+    cpus: Vec<Cpu>,
+    /// Whose turn it is, where one of several runs at a time.
+    turns: Option<Turns>,
     costs: CpuCosts,
     /// Processors that wait for each other's locks.
     nr_processors: usize,
@@ -148,9 +153,8 @@ struct World {
     wake_times: WakeTimes,
     /// By how much wake-ups by other processors differ.
     wake_spread: Stream,
-    /// The block layer's thread, where it is a task, and whether it is wanted.
-    kblockd: Option<TaskId>,
-    kblockd_wanted: bool,
+    /// The block layer's threads, by processor, where they are tasks.
+    kblockd: Vec<Kblockd>,
     /// When it handed over a request last, and how many it did at that instant before.
     handed_over: (Time, u32),
     next_kernel_pid: Pid,
@@ -214,8 +218,15 @@ impl Machine {
         let hz = config.agenda.timers.hz();
         let llc_cpus = u16::try_from(config.llc_cpus).unwrap_or(u16::MAX);
         let placed = match config.cpu {
-            CpuSharing::Several(_) => nr_cpus.unwrap_or(1),
+            CpuSharing::Several(_) | CpuSharing::InTurn(_) => nr_cpus.unwrap_or(1),
             _ => 0,
+        };
+        let (nr_shared, turns) = match config.cpu {
+            CpuSharing::InTurn(_) => {
+                let nr = nr_cpus.unwrap_or(1);
+                (nr, Some(Turns::new(nr)))
+            }
+            _ => (1, None),
         };
         let kernel = config.kernel.in_part(Part::Processor);
         let counts_pressure = !kernel.has_single_queue() && config.tasks.has_groups();
@@ -253,7 +264,10 @@ impl Machine {
             nr_computing: 0,
             held_work: Vec::new(),
             costs: config.cpu.costs(),
-            cpu: Cpu::new(kernel, hz, config.cpu.costs().switch),
+            cpus: (0..nr_shared)
+                .map(|_| Cpu::new(kernel, hz, config.cpu.costs().switch))
+                .collect(),
+            turns,
             nr_processors: config.nr_cpus.max(1) as usize,
             nr_cpus: nr_cpus.unwrap_or(1),
             first_task: 0,
@@ -261,8 +275,7 @@ impl Machine {
             pressures,
             wake_times: config.cpu.wake_times(),
             wake_spread: Stream::named(config.seed, "wake-ups"),
-            kblockd: None,
-            kblockd_wanted: false,
+            kblockd: Vec::new(),
             handed_over: (Time::ZERO, 0),
             next_kernel_pid: KBLOCKD_PID,
         };
@@ -279,7 +292,7 @@ impl Machine {
             }),
         };
         if machine.shares_cpu() {
-            machine.start_kblockd();
+            machine.start_kblockd(nr_shared);
         }
         machine
     }

@@ -4,10 +4,10 @@
 //!
 //! Source: `select_task_rq_fair`, `wake_affine_idle` and `select_idle_sibling` of
 //! kernel/sched/fair.c of 5.10, 6.1, 6.12 and 7.3. A task runs from its wake-up until it
-//! sleeps. As tasks do not wait for processors here, nothing is moved by balancing: there is
-//! nobody to be pulled from a queue; and where no processor is idle, a task stays where it
-//! was, as with the kernel's comparison of loads if all are alike. Left out: tasks that wake
-//! many others (`wake_wide`), processors of one core.
+//! sleeps. Where no processor is idle, it stays where it
+//! was, as with the kernel's comparison of loads if all are alike. Left out: balancing, which
+//! pulls who waits from the queue of another processor (nobody waits but where processors run
+//! one at a time), tasks that wake many others (`wake_wide`), processors of one core.
 
 use super::World;
 use super::pressure::Doing;
@@ -69,6 +69,10 @@ impl Placement {
 }
 
 impl Place {
+    pub(super) fn is_awake(&self) -> bool {
+        self.runs
+    }
+
     fn allows(&self, cpu: u16) -> bool {
         self.allowed == 0 || self.allowed >> cpu & 1 != 0
     }
@@ -121,6 +125,12 @@ impl World {
         self.placement.running[usize::from(cpu)] += 1;
     }
 
+    /// Whether a task is the only one that is awake on its processor.
+    pub(super) fn is_alone(&self, task: TaskId) -> bool {
+        let cpu = usize::from(self.cpu_of(task));
+        self.placement.running.get(cpu) == Some(&1)
+    }
+
     /// A task goes to sleep, or has ended.
     #[inline]
     pub(super) fn stops_running(&mut self, task: TaskId) {
@@ -157,12 +167,17 @@ impl World {
         let World {
             placement: p,
             states,
+            cpus,
             ..
         } = self;
-        let place = &mut states[task.idx()].place;
-        if p.is_idle(before) {
+        // Who had too much is still in the queue of its processor (`ttwu_runnable`).
+        let stays = cpus
+            .get(usize::from(before))
+            .is_some_and(|cpu| cpu.keeps(task));
+        if stays || p.is_idle(before) {
             return before;
         }
+        let place = &mut states[task.idx()].place;
         if place.allows(by) && p.is_idle(by) && p.shares_cache(by, before) {
             return by;
         }

@@ -3,6 +3,7 @@
 
 use super::pressure::Doing;
 use super::tasks::{Suspend, TaskState};
+use super::turns::Next;
 use super::{Machine, World};
 use crate::cpu::{Mode, Turn};
 use blklab_block::mq::Work;
@@ -20,6 +21,8 @@ pub enum CpuSharing {
     HoldsKblockd,
     /// There is one, and they take turns.
     One(CpuCosts),
+    /// There are several, of which one runs at a time, and tasks of a processor take turns.
+    InTurn(CpuCosts),
     /// Every task has its own; a task that is woken gets going after some time.
     Several(WakeTimes),
 }
@@ -69,7 +72,7 @@ impl CpuSharing {
     /// What takes time: nothing, where tasks do not share.
     pub(super) fn costs(self) -> CpuCosts {
         match self {
-            CpuSharing::One(costs) => costs,
+            CpuSharing::One(costs) | CpuSharing::InTurn(costs) => costs,
             _ => CpuCosts::default(),
         }
     }
@@ -101,7 +104,7 @@ impl World {
     /// How much later than now the device gets the next request that the running task
     /// hands over, if that is the block layer's thread in a run.
     pub(super) fn hand_over_delay(&mut self) -> Span {
-        if self.costs.gap == Span::ZERO || self.running.task != self.kblockd {
+        if self.costs.gap == Span::ZERO || !self.is_kblockd(self.running.task) {
             return Span::ZERO;
         }
         let now = self.agenda.now();
@@ -156,7 +159,9 @@ impl World {
         if span == Span::ZERO {
             return;
         }
-        if let Some((task, end)) = self.cpu.interrupt(self.agenda.now(), span) {
+        let now = self.agenda.now();
+        let cpu = &mut self.cpus[usize::from(self.running.cpu)];
+        if let Some((task, end)) = cpu.interrupt(now, span) {
             self.agenda.wake_task_at(task, end);
         }
     }
@@ -171,20 +176,36 @@ impl Machine {
         }
         let w = &mut *self.inner.world.borrow_mut();
         w.task_is(task, Doing::Runs);
-        w.cpu.is_done_computing(task, w.agenda.now())
+        let cpu = w.cpu_of(task);
+        if let Some(turns) = &mut w.turns
+            && !w.states[task.idx()].place.is_awake()
+        {
+            // A timer of its own, which is on its processor.
+            turns.end();
+            w.begins_to_run(task, cpu);
+        }
+        let cpu = usize::from(w.cpu_of(task));
+        w.cpus[cpu].is_done_computing(task, w.agenda.now())
     }
 
     /// Whose turn it is, once nothing else happens at this instant.
-    pub(super) fn next_turn(&self) -> Option<TaskId> {
+    pub(super) fn next_turn(&self) -> Option<Next> {
         if !self.shares_cpu() {
             return None;
         }
         let w = &mut *self.inner.world.borrow_mut();
-        if !w.cpu.is_free() || !w.agenda.is_quiet() || !w.spawned.is_empty() {
+        if !w.agenda.is_quiet() || !w.spawned.is_empty() {
             return None;
         }
-        match w.cpu.next(w.agenda.now())? {
-            Turn::Poll(task) => Some(task),
+        if w.turns.is_some() {
+            return w.next_in_turn();
+        }
+        let cpu = &mut w.cpus[0];
+        if !cpu.is_free() {
+            return None;
+        }
+        match cpu.next(w.agenda.now())? {
+            Turn::Poll(task) => Some(Next::Poll(task)),
             Turn::Compute(task, end) => {
                 w.agenda.wake_task_at(task, end);
                 None
@@ -195,12 +216,14 @@ impl Machine {
     /// A task that is about to begin has had so much of the processor already.
     pub(crate) fn has_had(&self, task: TaskId, span: Span) {
         if self.shares_cpu() && span > Span::ZERO {
-            self.inner.world.borrow_mut().cpu.has_had(task, span);
+            let w = &mut *self.inner.world.borrow_mut();
+            let cpu = usize::from(w.cpu_of(task));
+            w.cpus[cpu].has_had(task, span);
         }
     }
 
     pub(crate) fn shares_cpu(&self) -> bool {
-        matches!(self.inner.cpu, CpuSharing::One(_))
+        matches!(self.inner.cpu, CpuSharing::One(_) | CpuSharing::InTurn(_))
     }
 
     /// The next task is on the first processor, those after it by turns on the others.
@@ -307,19 +330,22 @@ impl Machine {
     /// Computes for a span of the processor's time.
     pub(super) async fn compute_in_turn(&self, span: Span, mode: Mode) {
         let task = self.current();
-        {
+        let cpu = {
             let w = &mut *self.inner.world.borrow_mut();
+            let cpu = usize::from(w.cpu_of(task));
             let now = w.agenda.now();
-            if let Some(end) = w.cpu.begin(task, now, span, mode) {
+            if let Some(end) = w.cpus[cpu].begin(task, now, span, mode) {
                 w.agenda.wake_task_at(task, end);
             }
-        }
+            cpu
+        };
+        let has_ended = || self.inner.world.borrow().cpus[cpu].has_ended(task, self.now());
         self.set_computes(task, true);
-        while !self.inner.world.borrow().cpu.has_ended(task, self.now()) {
+        while !has_ended() {
             Suspend { polled: false }.await;
         }
         self.set_computes(task, false);
         let w = &mut *self.inner.world.borrow_mut();
-        w.cpu.end(w.agenda.now());
+        w.cpus[cpu].end(w.agenda.now());
     }
 }

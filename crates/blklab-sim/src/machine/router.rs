@@ -2,7 +2,7 @@
 //! The routes between queues, devices and tasks: calls leave effects behind,
 //! which are carried out in order. The routes of an array are in `array.rs`.
 
-use super::interrupts::Ended;
+use super::interrupts::{Ended, Interrupts};
 use super::work::Work;
 use super::{CpuCosts, Machine, World};
 use blklab_block::md::Array;
@@ -19,6 +19,7 @@ impl World {
         no: QueueNo,
         f: impl FnOnce(&mut Queue, &mut Cx<'_>) -> R,
     ) -> R {
+        self.look_at_timers(no);
         let (disks, _, mut cx) = self.parts(no);
         let r = f(&mut disks[no.idx()].queue, &mut cx);
         if self.disks[no.idx()].scheduler_time.is_some() || self.costs.insert > Span::ZERO {
@@ -89,6 +90,14 @@ impl World {
             done: &mut self.finished,
         };
         f(&mut *self.disks[no.idx()].device, &mut cx);
+        if let (Some(turns), Interrupts::OfCommand) =
+            (&mut self.turns, self.disks[no.idx()].interrupts)
+        {
+            let cpu = self.running.cpu;
+            for (time, _) in &self.wakes {
+                turns.starts_timer(cpu, *time + delay);
+            }
+        }
         for (time, token) in &self.wakes {
             self.agenda
                 .wake_device(DeviceId(no.0), *time + delay, *token);
@@ -99,6 +108,7 @@ impl World {
                 no,
                 done: *done,
                 sent_to: None,
+                comes_to: None,
             });
         }
         self.finished.clear();
@@ -172,21 +182,14 @@ impl World {
                 }
             }
             Effect::UnplugWork => self.agenda.ready_work(Work::Unplug(no).id()),
-            Effect::RunWork => match self.kblockd {
-                Some(task) => {
-                    self.kblockd_wanted = true;
-                    self.wake(task);
+            Effect::RunWork if !self.kblockd.is_empty() => self.want_kblockd(no),
+            Effect::RunWork => {
+                if let Some(disk) = self.disks.get_mut(no.idx()) {
+                    disk.kblockd_cpu = disk.queue.kblockd_begins_on(self.running.cpu);
                 }
-                None => {
-                    // One hardware queue is run where that was asked for
-                    // (`WORK_CPU_UNBOUND`, a workqueue of each processor).
-                    if let Some(disk) = self.disks.get_mut(no.idx()) {
-                        disk.kblockd_cpu = self.running.cpu;
-                    }
-                    let time = self.agenda.now() + self.wake_times.own;
-                    self.agenda.ready_work_at(Work::Run(no).id(), time);
-                }
-            },
+                let time = self.agenda.now() + self.wake_times.own;
+                self.agenda.ready_work_at(Work::Run(no).id(), time);
+            }
             Effect::ReleaseWork => {
                 if let Some(thread) = self.throttle_thread {
                     self.wake(thread);

@@ -53,7 +53,9 @@ impl World {
             Span::ZERO => self.agenda.ready_task(task),
             time => self.agenda.wake_task_at(task, self.agenda.now() + time),
         }
-        self.charge_wake();
+        if !self.calls_processor_of(task) {
+            self.charge_wake();
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Work {
     Run(QueueNo),
     /// To end the requests that were sent on to a processor: an interrupt, not kblockd.
     End(u16),
+    /// A processor returns from its interrupts.
+    Return(u16),
 }
 
 /// The first number that is no queue's.
@@ -24,14 +26,20 @@ impl Work {
         match self {
             Work::Unplug(no) => WorkId(2 * no.0),
             Work::Run(no) => WorkId(2 * no.0 + 1),
-            Work::End(cpu) => WorkId(BEYOND_QUEUES + u32::from(cpu)),
+            Work::End(cpu) => WorkId(BEYOND_QUEUES + 2 * u32::from(cpu)),
+            Work::Return(cpu) => WorkId(BEYOND_QUEUES + 2 * u32::from(cpu) + 1),
         }
     }
 
     /// The work of that number.
     pub(super) fn from_id(id: WorkId) -> Work {
-        if let Some(cpu) = id.0.checked_sub(BEYOND_QUEUES) {
-            return Work::End(cpu as u16);
+        if let Some(beyond) = id.0.checked_sub(BEYOND_QUEUES) {
+            let cpu = (beyond / 2) as u16;
+            return if beyond.is_multiple_of(2) {
+                Work::End(cpu)
+            } else {
+                Work::Return(cpu)
+            };
         }
         let no = QueueNo(id.0 / 2);
         if id.0.is_multiple_of(2) {
@@ -53,7 +61,12 @@ mod tests {
                 assert_eq!(Work::from_id(work.id()), work);
             }
         }
-        for work in [Work::End(0), Work::End(63)] {
+        for work in [
+            Work::End(0),
+            Work::End(63),
+            Work::Return(0),
+            Work::Return(63),
+        ] {
             assert_eq!(Work::from_id(work.id()), work);
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::rig::{Ran, experiment, run};
 use blklab_experiment::{DeviceSpec, Experiment};
-use blklab_sim::catalogue;
+use blklab_sim::{KBLOCKD_PID, catalogue};
 use blklab_trace::{Action, Rwbs};
 use std::collections::BTreeSet;
 
@@ -80,6 +80,112 @@ fn times_that_are_set_for_wake_ups_delay_the_next_read() {
     e.vm.wake_up_ns = Some(5000);
     // 256 reads, of which each but the last is followed by a wake-up.
     assert_eq!(took(&e) - plain, 255 * 5000);
+}
+
+/// The same with mq-deadline, and processors that run one at a time with the prices of the
+/// measuring machine.
+fn rig(kernel: &str) -> Experiment {
+    let mut e = four_processors("mq-deadline");
+    e.choose_kernel(kernel.parse().unwrap(), &catalogue());
+    e.queue.nr_requests = Some(64);
+    let vm = &mut e.vm;
+    vm.cpu_turns = Some(true);
+    vm.processor_time = Some(false);
+    vm.io_cost_ns = Some(1700);
+    vm.call_cost_ns = Some(4550);
+    vm.reap_cost_ns = Some(2600);
+    vm.interrupt_cost_ns = Some(1830);
+    vm.wake_cost_ns = Some(2000);
+    vm.switch_cost_ns = Some(1200);
+    vm.worker_cost_ns = Some(1800);
+    vm.insert_cost_ns = Some(1200);
+    vm.dispatch_cost_ns = Some(1200);
+    e
+}
+
+/// Four jobs, each on its own processor, that compute 100 us between I/Os of 10 us.
+fn done_by_four_that_compute(turns: bool) -> usize {
+    let mut e = four_processors("none");
+    e.device.params[0].1 = "10000".to_owned();
+    e.vm.cpu_turns = Some(turns);
+    e.vm.io_cost_ns = Some(100_000);
+    let job = "[a]\nfilename=/dev/nullb0\ndirect=1\nrw=randread\nbs=4k\nioengine=psync\n\
+        time_based\nruntime=1\nnumjobs=4\ncpus_allowed=0-3\ncpus_allowed_policy=split\n";
+    let ended = |e: &&blklab_trace::Event| e.action == Action::Complete;
+    run(&e, job).events.iter().filter(ended).count()
+}
+
+#[test]
+fn processors_that_run_one_at_a_time_have_the_speed_of_one() {
+    let (at_once, in_turn) = (
+        done_by_four_that_compute(false),
+        done_by_four_that_compute(true),
+    );
+    // Each takes 110 us for an I/O, or all of them together 100.
+    assert!((35_000..=36_500).contains(&at_once), "{at_once}");
+    assert!((9500..=10_000).contains(&in_turn), "{in_turn}");
+}
+
+/// Measured on 7.3 with four processors of which one runs at a time: kblockd dispatches nearly
+/// everything, eight runs on each processor, as null_blk has a second queue, for who polls.
+#[test]
+fn kblockd_goes_round_the_processors_where_a_disk_has_another_queue() {
+    // The processors that it hands commands over on, and of the last command that ended before.
+    let on = |kernel: &str| -> Vec<(u16, u16)> {
+        let mut last = 0;
+        let mut issued = Vec::new();
+        for event in run(&rig(kernel), READERS_BESIDE_WRITERS).events {
+            let thread = event.pid.wrapping_sub(KBLOCKD_PID);
+            match event.action {
+                Action::Complete => last = event.cpu,
+                Action::Issue if thread < 4 => {
+                    assert_eq!(u32::from(event.cpu), thread, "its own processor");
+                    issued.push((event.cpu, last));
+                }
+                _ => {}
+            }
+        }
+        issued
+    };
+    let (new, old) = (on("7.3"), on("5.10"));
+    let goes_on = |pair: &[(u16, u16)]| [0, 1].contains(&((pair[1].0 + 4 - pair[0].0) % 4));
+    let rounds = new.windows(2).filter(|pair| goes_on(pair)).count();
+    assert!(
+        rounds * 5 > (new.len() - 1) * 4,
+        "{rounds} of {}",
+        new.len()
+    );
+    let there = |all: &[(u16, u16)]| all.iter().filter(|(cpu, last)| cpu == last).count();
+    assert!(
+        there(&new) * 2 < new.len(),
+        "{} of {}",
+        there(&new),
+        new.len()
+    );
+    assert!(
+        there(&old) * 10 > old.len() * 9,
+        "{} of {}",
+        there(&old),
+        old.len()
+    );
+    assert!(old.len() > 100, "{}", old.len());
+}
+
+/// Measured on 6.12: the first command of several that are handed over while none is on its way ends
+/// the turn, as its timer is due before all others, and the rest is handed over elsewhere, so that
+/// commands do not end together for ever (four at once: 12 of 15,546).
+#[test]
+fn commands_that_end_together_part() {
+    let r = run(&rig("6.12"), READERS_BESIDE_WRITERS);
+    let issued = r.events.iter().filter(|e| e.action == Action::Issue);
+    let issued: Vec<_> = issued.map(|e| (e.time, e.pid)).collect();
+    let most = issued.chunk_by(|a, b| a == b).map(<[_]>::len);
+    let together: usize = most.filter(|n| *n >= 3).sum();
+    assert!(
+        together * 10 < issued.len(),
+        "{together} of {}",
+        issued.len()
+    );
 }
 
 /// Most commands that are at the device at once.
