@@ -2,7 +2,6 @@
 //! Where the interrupts of devices come, and requests that are sent on to another
 //! processor to end there.
 
-use super::turns::Turns;
 use super::work::Work;
 use super::{Machine, World};
 use blklab_block::{QueueNo, RqId, Running};
@@ -39,12 +38,11 @@ pub(super) struct Ended {
 impl World {
     /// The processor that hands a request over may be the one whose timer ends it.
     pub(super) fn note_who_starts(&mut self, no: QueueNo, rq: RqId) {
+        let unheard = self.nr_unheard(no);
         let disk = &mut self.disks[no.idx()];
         if let Interrupts::OfServer(cpu) = &mut disk.interrupts {
-            let unheard = self.turns.iter().flat_map(Turns::unheard);
-            let sent = self.sent.iter().flatten().chain(unheard);
-            let sent = sent.filter(|e| e.no == no).count();
-            if disk.queue.device_busy() > sent as u32 + 1 {
+            let sent = self.sent.iter().flatten().filter(|e| e.no == no).count();
+            if disk.queue.device_busy() > (sent + unheard) as u32 + 1 {
                 return;
             }
             *cpu = disk.queue.requests()[rq].issued_on;

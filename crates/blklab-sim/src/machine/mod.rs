@@ -3,7 +3,8 @@
 //! own: `executor` takes what is due from the agenda, `interrupts` come to processors,
 //! `tasks` sleep and wake,
 //! `submit` is what they do to queues, `router` carries out what queues and
-//! devices ask for, `processors` makes tasks take turns, `kblockd` does deferred
+//! devices ask for, `processors` makes tasks take turns, `turns` makes processors take them where
+//! one of several runs at a time, `kblockd` does deferred
 //! work, `workers` are pools of threads, `pressure` is how long
 //! tasks stood still for I/O, `scheduler_time` is what requests take of processors, `counters` says how full
 //! pools and caches are, where somebody asks.

@@ -222,6 +222,11 @@ impl Machine {
         }
     }
 
+    /// Whether processors run one at a time.
+    pub(crate) fn has_turns(&self) -> bool {
+        matches!(self.inner.cpu, CpuSharing::InTurn(_))
+    }
+
     pub(crate) fn shares_cpu(&self) -> bool {
         matches!(self.inner.cpu, CpuSharing::One(_) | CpuSharing::InTurn(_))
     }

@@ -22,7 +22,7 @@
 
 use super::interrupts::{Ended, Interrupts};
 use super::work::Work;
-use super::{CpuSharing, Machine, World};
+use super::{Machine, World};
 use crate::cpu::Turn;
 use blklab_block::{Queue, QueueNo, Running};
 use blklab_types::{Span, TaskId, Time};
@@ -104,11 +104,6 @@ impl Turns {
 
     fn is_interrupted(&self, cpu: u16) -> bool {
         !self.interrupts[usize::from(cpu)].is_empty()
-    }
-
-    /// What processors have not heard of yet.
-    pub(super) fn unheard(&self) -> impl Iterator<Item = &Ended> {
-        self.interrupts.iter().flatten()
     }
 
     /// The processors in order, beginning with the next.
@@ -196,6 +191,12 @@ impl Found {
 }
 
 impl World {
+    /// Commands of a disk that have ended, and whose processors have not heard of it.
+    pub(super) fn nr_unheard(&self, no: QueueNo) -> usize {
+        let interrupts = self.turns.iter().flat_map(|turns| &turns.interrupts);
+        interrupts.flatten().filter(|ended| ended.no == no).count()
+    }
+
     /// Whether a task is woken on another processor, which sleeps: it is interrupted, and has
     /// the work of the wake-up (`ttwu_queue_wakelist`).
     pub(super) fn calls_processor_of(&mut self, task: TaskId) -> bool {
@@ -303,11 +304,6 @@ impl World {
 }
 
 impl Machine {
-    /// Whether processors run one at a time.
-    pub(crate) fn has_turns(&self) -> bool {
-        matches!(self.inner.cpu, CpuSharing::InTurn(_))
-    }
-
     /// A processor handles its interrupts: the commands that ended, and what others sent it.
     pub(super) fn handle_interrupts(&self, cpu: u16) {
         {

@@ -155,17 +155,17 @@ fn kblockd_goes_round_the_processors_where_a_disk_has_another_queue() {
         "{rounds} of {}",
         new.len()
     );
-    let there = |all: &[(u16, u16)]| all.iter().filter(|(cpu, last)| cpu == last).count();
+    let where_it_ended = |all: &[(u16, u16)]| all.iter().filter(|(cpu, last)| cpu == last).count();
     assert!(
-        there(&new) * 2 < new.len(),
+        where_it_ended(&new) * 2 < new.len(),
         "{} of {}",
-        there(&new),
+        where_it_ended(&new),
         new.len()
     );
     assert!(
-        there(&old) * 10 > old.len() * 9,
+        where_it_ended(&old) * 10 > old.len() * 9,
         "{} of {}",
-        there(&old),
+        where_it_ended(&old),
         old.len()
     );
     assert!(old.len() > 100, "{}", old.len());
