@@ -3,6 +3,7 @@
 
 use blklab_trace::Event;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// What was submitted, or granted a request, and has no D yet.
 #[derive(Clone, Debug, Default)]
@@ -27,11 +28,14 @@ struct Granted {
 impl Open {
     /// A bio was submitted.
     pub(crate) fn queue(&mut self, e: &Event) {
-        if self.queued.contains_key(&e.sector) {
-            let again = self.queued_again.entry(e.sector).or_default();
-            again.push(e.end_sector());
-        } else {
-            self.queued.insert(e.sector, e.end_sector());
+        match self.queued.entry(e.sector) {
+            Entry::Vacant(place) => {
+                place.insert(e.end_sector());
+            }
+            Entry::Occupied(_) => {
+                let again = self.queued_again.entry(e.sector).or_default();
+                again.push(e.end_sector());
+            }
         }
     }
 

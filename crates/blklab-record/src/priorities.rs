@@ -39,8 +39,8 @@ mod tests {
     #[test]
     fn who_has_a_priority_of_its_own_has_a_line() {
         assert_eq!(line(7, "idle\n").as_deref(), Some("ioprio.7=idle"));
-        let of = line(7, "best-effort: prio 2\n");
-        assert_eq!(of.as_deref(), Some("ioprio.7=best-effort: prio 2"));
+        let raised = line(7, "best-effort: prio 2\n");
+        assert_eq!(raised.as_deref(), Some("ioprio.7=best-effort: prio 2"));
         assert_eq!(line(7, "none: prio 0\n"), None);
         assert_eq!(line(7, ""), None);
     }

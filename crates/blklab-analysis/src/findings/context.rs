@@ -436,11 +436,11 @@ mod tests {
     fn priorities_are_those_that_ionice_prints() {
         let text = "ioprio.7=best-effort: prio 2\nioprio.scan=idle\nioprio.log=rt,0\n";
         let context = Context::parse(text).expect("a context");
-        let of = |pid, comm| context.ioprio_of(pid, comm).map(|p| (p.class, p.level));
-        assert_eq!(of(7, Some("scan")), Some((PrioClass::BestEffort, 2)));
-        assert_eq!(of(8, Some("scan")), Some((PrioClass::Idle, 0)));
-        assert_eq!(of(9, Some("log")), Some((PrioClass::RealTime, 0)));
-        assert_eq!(of(9, None), None);
+        let prio = |pid, comm| context.ioprio_of(pid, comm).map(|p| (p.class, p.level));
+        assert_eq!(prio(7, Some("scan")), Some((PrioClass::BestEffort, 2)));
+        assert_eq!(prio(8, Some("scan")), Some((PrioClass::Idle, 0)));
+        assert_eq!(prio(9, Some("log")), Some((PrioClass::RealTime, 0)));
+        assert_eq!(prio(9, None), None);
         for wrong in ["ioprio.7=best", "ioprio.7=rt 8", "ioprio.7=rt 1 2"] {
             let error = Context::parse(wrong).expect_err("none").to_string();
             assert!(error.contains("as ionice prints it"), "{error}");
