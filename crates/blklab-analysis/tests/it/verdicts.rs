@@ -48,6 +48,23 @@ fn first(report: &Report) -> (&'static str, Confidence) {
     first.map_or_else(|| panic!("{shown:?}"), |f| (f.kind, f.confidence))
 }
 
+/// In a passage that was left out, the device may have got what ends later.
+#[test]
+fn what_the_device_had_is_said_of_what_is_shown() {
+    let d = "db 9 [000] 1.000000: block:block_rq_issue: 8,0 R 0 () 800 + 8 [db]\n";
+    let c = "swapper 0 [000] 1.001000: block:block_rq_complete: 8,0 R () 16000 + 8 [0]\n";
+    let end = "swapper 0 [000] 1.013000: block:block_rq_complete: 8,0 R () 800 + 8 [0]\n";
+    let cut = why_text(&format!("[...]\n{d}{c}{end}[...]\n"));
+    let said = said_of_slowest(&cut);
+    assert!(
+        said.contains("the device had nothing else of what is shown when"),
+        "{said}"
+    );
+    let whole = why_text(&format!("{d}{end}"));
+    let said = said_of_slowest(&whole);
+    assert!(said.contains("the device had nothing else when"), "{said}");
+}
+
 /// No sync flag is shown; who waits is told by what the processes do, and said as inferred.
 #[test]
 fn writers_in_turn_wait_for_a_slow_device() {

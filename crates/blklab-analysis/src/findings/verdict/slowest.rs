@@ -43,13 +43,7 @@ pub(super) fn words(life: &Life, whole: &Whole<'_>) -> String {
         },
     );
     if let Some(depth) = life.depth_at_issue {
-        text += &match depth {
-            0 => "; the device had nothing else when it came there".to_owned(),
-            n => format!(
-                "; the device had {} when it came there",
-                counted(u64::from(n), "others")
-            ),
-        };
+        text += &beside_it(depth, whole);
     }
     text += &others(life, whole);
     if let Some(beside) = life.beside.first() {
@@ -60,6 +54,17 @@ pub(super) fn words(life: &Life, whole: &Whole<'_>) -> String {
         );
     }
     text + "."
+}
+
+/// What the device had when a request came there. Where events are missing it may have had more.
+fn beside_it(depth: u32, whole: &Whole<'_>) -> String {
+    let is_all = whole.reading.lost + whole.reading.elided == 0;
+    let of_shown = if is_all { "" } else { " of what is shown" };
+    let had = match depth {
+        0 => format!("nothing else{of_shown}"),
+        n => format!("{}{of_shown}", counted(u64::from(n), "others")),
+    };
+    format!("; the device had {had} when it came there")
 }
 
 /// What other requests of the device take that somebody waits for.
