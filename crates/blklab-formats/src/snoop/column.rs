@@ -12,6 +12,8 @@ pub(super) enum Column {
     TimeMs,
     TimeUs,
     TimeNs,
+    /// Of the day: `17:58:57.814`.
+    TimeOfDay,
     StartS,
     EndS,
     Comm,
@@ -45,6 +47,7 @@ impl Column {
         Some(match title {
             b"TIME(s)" => Column::TimeS,
             b"TIME(ms)" => Column::TimeMs,
+            b"TIMESTAMP" => Column::TimeOfDay,
             b"STARTs" => Column::StartS,
             b"ENDs" => Column::EndS,
             b"COMM" => Column::Comm,

@@ -98,7 +98,7 @@ impl<R: Read> TraceSource for SnoopReader<R> {
 
 /// Rows whose titles were left out, those with more columns first: what does not fit would
 /// else be taken for a part of the process's name.
-const SHAPES: [&[Column]; 8] = {
+const SHAPES: [&[Column]; 9] = {
     use Column::*;
     [
         // biosnoop: with the pattern and the time in the queue, and without either.
@@ -115,12 +115,16 @@ const SHAPES: [&[Column]; 8] = {
             TimeS, Comm, Pid, Disk, Type, Sector, Bytes, Pattern, LatencyMs,
         ],
         &[TimeS, Comm, Pid, Disk, Type, Sector, Bytes, LatencyMs],
+        // biosnoop -t of libbpf-tools.
+        &[TimeOfDay, Comm, Pid, Disk, Type, Sector, Bytes, LatencyMs],
         // iosnoop.
         &[StartS, EndS, Comm, Pid, Type, Dev, Sector, Bytes, LatencyMs],
         &[EndS, Comm, Pid, Type, Dev, Sector, Bytes, LatencyMs],
         &[Comm, Pid, Type, Dev, Sector, Bytes, LatencyMs],
     ]
 };
+
+const NS_PER_MS: i64 = 1_000_000;
 
 /// From one I/O of which no place is known to the next.
 const UNPLACED_SECTORS: u64 = 2048;
@@ -137,6 +141,8 @@ struct Snoop {
     disks: Disks,
     /// Ns, where the next I/O begins that has no time.
     next_ns: i64,
+    /// Of the last I/O whose end is known to a millisecond: that, and when it was issued.
+    last_in_ms: Option<(i64, i64)>,
     /// I/Os without a place, so far.
     nr_unplaced: u64,
 }
@@ -149,6 +155,7 @@ impl Default for Snoop {
             are_named: false,
             disks: Disks::new(Actions::new(&[Action::Issue, Action::Complete])),
             next_ns: 0,
+            last_in_ms: None,
             nr_unplaced: 0,
         }
     }
@@ -160,7 +167,8 @@ impl Dialect for Snoop {
         if let Some(said) = without_content(line) {
             return said;
         }
-        let is_note = self.titles(line) || line.starts_with(b"Tracing ");
+        let is_rest_of_titles = words(line).eq([&b"MAJOR"[..], &b"MINOR"[..]]);
+        let is_note = self.titles(line) || is_rest_of_titles || line.starts_with(b"Tracing ");
         if is_note || line.starts_with(b"Ending tracing") {
             return Line::Note {
                 begins_summary: false,
@@ -219,6 +227,7 @@ impl Snoop {
             return true;
         }
         if !line.starts_with(b"TIME(")
+            && !line.starts_with(b"TIMESTAMP")
             && !line.starts_with(b"COMM")
             && !line.starts_with(b"START")
             && !line.starts_with(b"ENDs")
@@ -226,8 +235,25 @@ impl Snoop {
             return false;
         }
         self.is_csv = false;
-        let titles = words(line);
-        let columns: Option<Vec<Column>> = titles.map(Column::titled).collect();
+        let titles: Vec<&[u8]> = words(line).collect();
+        let columns: Option<Vec<Column>> = match titles
+            .windows(2)
+            .position(|t| matches!(t, [b"DISK", b"ID"]))
+        {
+            // biosnoop.bt: the numbers of a disk have their titles in the line below.
+            Some(at) => {
+                let named = titles
+                    .iter()
+                    .enumerate()
+                    .map(|(i, title)| match i.checked_sub(at) {
+                        Some(0) => Some(Column::Major),
+                        Some(1) => Some(Column::Minor),
+                        _ => Column::titled(title),
+                    });
+                named.collect()
+            }
+            None => titles.iter().map(|title| Column::titled(title)).collect(),
+        };
         let known = columns.filter(|c| c.contains(&Column::LatencyMs));
         let is_title = known.is_some();
         self.columns = known.unwrap_or_default();
@@ -243,6 +269,20 @@ impl Snoop {
         SHAPES.iter().find_map(|columns| row(columns, line))
     }
 
+    /// When an I/O was issued that ended within a millisecond. Of those of one millisecond only the
+    /// order of their ends is known; they are taken to have been issued in that order where that fits.
+    fn issue_within_ms(&mut self, end_ns: i64, latency_ns: i64) -> i64 {
+        let earliest = end_ns.saturating_sub(latency_ns);
+        let behind = match self.last_in_ms {
+            Some((ms, issue)) if ms == end_ns => issue.saturating_add(1),
+            _ => earliest,
+        };
+        let fits = behind < earliest.saturating_add(NS_PER_MS);
+        let issue = if fits { earliest.max(behind) } else { earliest };
+        self.last_in_ms = Some((end_ns, issue));
+        issue
+    }
+
     fn io<'a>(&mut self, row: Row<'a>) -> Io<'a> {
         let dev = match (row.disk, row.dev) {
             (_, Some(dev)) => dev,
@@ -255,6 +295,7 @@ impl Snoop {
         let (latency_ns, queue_ns) = (row.latency_ns, row.queue_ns.unwrap_or(0));
         let issue = match (row.start_ns, row.end_ns) {
             (Some(start), _) => start,
+            (None, Some(end)) if row.is_coarse => self.issue_within_ms(end, latency_ns),
             (None, Some(end)) => end.saturating_sub(latency_ns),
             (None, None) => self.next_ns.saturating_add(queue_ns),
         };
@@ -300,6 +341,8 @@ impl Snoop {
 struct Row<'a> {
     start_ns: Option<i64>,
     end_ns: Option<i64>,
+    /// The end is known to a millisecond.
+    is_coarse: bool,
     comm: Option<&'a [u8]>,
     pid: u32,
     disk: Option<&'a [u8]>,
@@ -367,6 +410,10 @@ impl<'a> Row<'a> {
             Column::TimeMs => self.end_ns = Some(seconds(word, 1000)?),
             Column::TimeUs => self.end_ns = Some(seconds(word, 1_000_000)?),
             Column::TimeNs => self.end_ns = Some(nanoseconds(word)?),
+            Column::TimeOfDay => {
+                self.end_ns = Some(time_of_day(word)?);
+                self.is_coarse = true;
+            }
             Column::StartS => self.start_ns = Some(seconds(word, 1)?),
             Column::Comm => self.comm = Some(word),
             Column::Pid => self.pid = decimal(word)?.try_into().ok()?,
@@ -444,6 +491,16 @@ fn seconds(word: &[u8], parts: u64) -> Option<i64> {
 fn nanoseconds(word: &[u8]) -> Option<i64> {
     let ns = decimal(word)?;
     Some(ns as i64).filter(|_| crate::plausible::is_time(Time(ns)))
+}
+
+/// Of the day: `17:58:57.814`.
+fn time_of_day(word: &[u8]) -> Option<i64> {
+    let mut parts = word.splitn(3, |b| *b == b':');
+    let (hours, minutes) = (decimal(parts.next()?)?, decimal(parts.next()?)?);
+    let ns = seconds(parts.next()?, 1)?;
+    let is_time = hours < 24 && minutes < 60 && ns < 61_000_000_000;
+    let minutes = i64::try_from(60 * hours + minutes).ok()?;
+    is_time.then(|| minutes * 60_000_000_000 + ns)
 }
 
 /// `8:0`.
@@ -532,6 +589,46 @@ mod tests {
         assert_eq!(read(&[titles, row]), expected);
         // Prose is no table.
         assert!(read(&["time and size of the latency"])[0].starts_with("Other"));
+    }
+
+    #[test]
+    fn a_head_of_two_lines() {
+        let head = [
+            "TIME(ms)     DISK ID        COMM             PID    LAT(ms)",
+            "             MAJOR MINOR",
+        ];
+        let row = "627          259   0        my cksum         4179        15";
+        let found = read(&[head[0], head[1], row]);
+        assert_eq!(
+            (found[0].as_str(), found[2].as_str()),
+            ("Q612000 D612000 C627000", "4179 my cksum")
+        );
+        assert!(found[1].starts_with("259,0 "), "{found:?}");
+    }
+
+    #[test]
+    fn times_of_the_day() {
+        let titles = "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)";
+        let row = "00:01:02.814 mount          163467  sde     WSM  41944043   524288    1.422";
+        let expected = [
+            "Q62812578 D62812578 C62814000",
+            "8,64 WSM 41944043+524288",
+            "163467 mount",
+        ];
+        assert_eq!(read(&[titles, row]), expected);
+        assert_eq!(read(&[row]), expected);
+        assert!(read(&[titles, &row.replace("00:01", "24:01")])[0].starts_with("Other"));
+        // One that took longer and ended later in the same millisecond was not issued before.
+        let next = "00:01:02.814 mount          163467  sde     WSM  41945067   524288    1.749";
+        assert_eq!(
+            read(&[titles, row, next])[0],
+            "Q62812578 D62812578 C62814327"
+        );
+        let long = next.replace("1.749", "9.749");
+        assert_eq!(
+            read(&[titles, row, &long])[0],
+            "Q62804251 D62804251 C62814000"
+        );
     }
 
     /// What a row of named columns says, after these lines.
