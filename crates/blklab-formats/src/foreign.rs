@@ -9,8 +9,6 @@ use crate::sums::SumsKind;
 /// Single I/Os are needed.
 const RECORD: &str =
     "it has no single I/Os; record them with blktrace, biosnoop or `blklab record`";
-/// Of tools that have the single I/Os and add them up.
-const LINES: &str = "it has sums, no events; give the trace that it was made from";
 
 /// What is known, the surest first.
 static KNOWN: &[Foreign] = &[
@@ -20,23 +18,13 @@ static KNOWN: &[Foreign] = &[
         marks: &[&["Reads Queued:", "Writes Queued:"], &["Throughput (R/W):"]],
     },
     Foreign {
-        what: "the output of btt",
-        instead: LINES,
+        what: "fio's terse output",
+        instead: "give its normal output or JSON (--output-format=json)",
         marks: &[
-            &["==== All Devices ====", "Q2C"],
-            &["==== Device Overhead ===="],
-        ],
-    },
-    Foreign {
-        what: "the output of fio",
-        instead: "it shows how long the application's calls took (clat, sync) and how they are spread, \
-                  but not what they waited for, and nobody beside fio; record with `blklab record` while \
-                  the job runs, or give the job file: `blklab why JOB.fio` runs it",
-        marks: &[
-            &["Run status group", "(all jobs):"],
-            &["clat percentiles"],
-            &["\"fio version\""],
-            &["rw=", "ioengine=", "iodepth=", "fio-"],
+            &["\n3;fio-"],
+            &["\n5;fio-"],
+            &["\n2;fio-"],
+            &["terse_version"],
         ],
     },
     Foreign {
@@ -55,7 +43,7 @@ static KNOWN: &[Foreign] = &[
         marks: &[&["[workload", "kernel"], &["[[process", "device"]],
     },
     Foreign {
-        what: "the output of sar, pidstat or mpstat",
+        what: "the output of sar, pidstat or mpstat without disks",
         instead: RECORD,
         marks: &[
             &["DEV ", "tps "],
@@ -70,23 +58,16 @@ static KNOWN: &[Foreign] = &[
         marks: &[
             &["procs ", "-memory-"],
             &["swpd ", "free ", "buff"],
-            &["-dsk/total-"],
+            &["-dsk/"],
+            &["--dsk/"],
+            &["-io/total-"],
             &["load average:", "Tasks:"],
         ],
     },
     Foreign {
-        what: "the output of iotop or biotop",
+        what: "the output of iotop, or of biotop without latencies",
         instead: RECORD,
-        marks: &[
-            &["DISK READ", "DISK WRITE"],
-            &["COMM", "MAJ MIN DISK", "AVGms"],
-            &["COMM", "MAJ MIN", "Kbytes"],
-        ],
-    },
-    Foreign {
-        what: "the output of a tool that traces filesystems (ext4slower, xfsslower, fileslower)",
-        instead: "what files wait for is not what disks are asked for; record with blktrace, biosnoop or `blklab record`",
-        marks: &[&["OFF_KB", "FILENAME"], &["LAT(ms)", "FILENAME"]],
+        marks: &[&["DISK READ", "DISK WRITE"], &["COMM", "MAJ MIN", "Kbytes"]],
     },
     Foreign {
         what: "the output of biopattern, cachestat or funclatency",
@@ -94,10 +75,9 @@ static KNOWN: &[Foreign] = &[
         marks: &[&["%RND", "%SEQ"], &["HITS", "MISSES", "DIRTIES"]],
     },
     Foreign {
-        what: "the output of ioping, dd or hdparm",
+        what: "the output of dd or hdparm, or what ioping says at its end",
         instead: RECORD,
         marks: &[
-            &["<<< ", "request="],
             &["ioping statistics"],
             &["records in", "records out"],
             &["Timing ", "disk reads"],
@@ -125,13 +105,10 @@ static KNOWN: &[Foreign] = &[
         ],
     },
     Foreign {
-        what: "stacks of tasks that waited (offcputime, /proc/PID/stack)",
+        what: "stacks of tasks that waited (offcputime)",
         instead: "they say in which function tasks waited, not for whose I/O; record with `blklab record` while it \
                   happens, with the events of sched, jbd2, ext4 and writeback",
-        marks: &[
-            &["\n    finish_task_switch\n", "\n    schedule\n"],
-            &["[<0>] "],
-        ],
+        marks: &[&["\n    finish_task_switch\n", "\n    schedule\n"]],
     },
     Foreign {
         what: "counters of memory (/proc/meminfo, /proc/vmstat)",
@@ -143,8 +120,8 @@ static KNOWN: &[Foreign] = &[
         ],
     },
     Foreign {
-        what: "the output of strace",
-        instead: "system calls are not what disks are asked for; record with blktrace, biosnoop or `blklab record`",
+        what: "the output of strace without times",
+        instead: "with -T it says how long calls took (`blklab why` reads that); what they waited for it does not; record with blktrace, biosnoop or `blklab record`",
         marks: &[
             &["read(", ") = ", "\""],
             &["write(", ") = ", "\""],
@@ -154,22 +131,10 @@ static KNOWN: &[Foreign] = &[
         ],
     },
     Foreign {
-        what: "a kernel's log of hung tasks or stacks",
-        instead: "it shows which task waited and in which function for how long at least, but neither for \
-                  what the disk did meanwhile nor for whom; record with blktrace or `blklab record` while \
-                  it happens, with the events of sched, jbd2, ext4 and writeback for locks, journal and dirty pages",
-        marks: &[
-            &["blocked for more than"],
-            &["Call Trace:"],
-            &["INFO: task "],
-        ],
-    },
-    Foreign {
         what: "a kernel's log",
         instead: RECORD,
         marks: &[
             &["Linux version ", "[    0.000000]"],
-            &["I/O error, dev "],
             &["EXT4-fs ("],
             &["XFS ("],
             &["sd ", ": [sd"],
@@ -191,6 +156,43 @@ static KNOWN: &[Foreign] = &[
         marks: &[&["Attach", " probe", "@"]],
     },
     Foreign {
+        what: "the output of nfsiostat",
+        instead: "it is about a server behind a network: avg RTT is the server's and the network's, what avg exe \
+                  has beyond it is the client's own queue; no disk of this machine is asked. Ask `blklab \
+                  why` of the server",
+        marks: &[&["avg RTT (ms)"]],
+    },
+    Foreign {
+        what: "the output of ceph osd perf",
+        instead: "means of each OSD: one that stands out points at its disk; on its host record with blktrace, \
+                  biosnoop or `blklab record`",
+        marks: &[&["commit_latency(ms)", "apply_latency(ms)"]],
+    },
+    Foreign {
+        what: "a summary of strace (-c)",
+        instead: "it adds up calls; with -T it says how long each took (`blklab why` reads that)",
+        marks: &[&["usecs/call", "syscall"]],
+    },
+    Foreign {
+        what: "what a disk says of itself (SMART)",
+        instead: "it says how worn it is and which sectors it could not read, not what took long; sectors that \
+                  are reallocated, pending or unreadable (UNC) make a disk try again for seconds; record \
+                  with blktrace or `blklab record`",
+        marks: &[
+            &["SMART Error Log"],
+            &["SMART/Health Information"],
+            &["Smart Log for NVME"],
+            &["ATTRIBUTE_NAME", "RAW_VALUE"],
+            &["smartctl ", "["],
+        ],
+    },
+    Foreign {
+        what: "the output of zpool iostat without latencies",
+        instead: "zpool iostat -vl 10 shows how long I/Os wait at the disks and in ZFS's own queues; \
+                  `blklab why` says what that means",
+        marks: &[&["capacity ", "operations ", "bandwidth"]],
+    },
+    Foreign {
         what: "a list of disks or their state",
         instead: RECORD,
         marks: &[
@@ -198,9 +200,7 @@ static KNOWN: &[Foreign] = &[
             &["NAME ", "ROTA", "SCHED"],
             &["Personalities :"],
             &["SMART "],
-            &["smartctl "],
             &["major minor  #blocks"],
-            &["capacity ", "operations ", "bandwidth"],
         ],
     },
     Foreign {
@@ -362,7 +362,11 @@ pub(crate) fn told(head: &[u8]) -> Option<Told> {
     if head.starts_with(b"recording,device,") || head.starts_with(b"recording,request,") {
         return Some((&OWN_TABLE).into());
     }
-    if is_diskstats(head) {
+    if head
+        .split(|b| *b == b'\n')
+        .take(DISKSTATS_WITHIN)
+        .any(is_diskstats)
+    {
         return Some((&foreign_sums::DISKSTATS).into());
     }
     // The first line begins like all others.
@@ -405,9 +409,12 @@ pub(crate) fn chrome_json(head: &[u8]) -> Option<&'static Foreign> {
 /// Columns of `/proc/diskstats`: of partitions until 2.6.24, of all until 4.17, until 5.4, since.
 const DISKSTATS_COLUMNS: [usize; 4] = [7, 14, 18, 20];
 
-/// Whether the first line is of `/proc/diskstats`: two numbers, a name, and only numbers.
-fn is_diskstats(head: &[u8]) -> bool {
-    let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
+/// Lines above the first row: a prompt, a sentence, a fence.
+const DISKSTATS_WITHIN: usize = 40;
+
+/// Whether a line is of `/proc/diskstats`: two numbers, a name, and only numbers.
+fn is_diskstats(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"> ").unwrap_or(line);
     let mut words = line.split(u8::is_ascii_whitespace);
     let words: Vec<&[u8]> = words.by_ref().filter(|word| !word.is_empty()).collect();
     let is_number = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
@@ -431,10 +438,10 @@ mod tests {
             assert!(what(text).starts_with("a histogram"), "{text}");
         }
         let iostat = "Linux 6.1.0 (box)\n\nDevice            r/s     rkB/s   rrqm/s  %rrqm r_await\nsda  1.0 2.0 0 0 0\n";
-        assert_eq!(what(iostat), "the output of iostat or sar");
+        assert_eq!(what(iostat), "the output of iostat, sar or gstat");
         assert_eq!(
             what("Device:            tps    kB_read/s    kB_wrtn/s\n"),
-            "the output of iostat or sar"
+            "the output of iostat, sar or gstat"
         );
         let summary = "CPU0 (sda):\n Reads Queued:           0,        0KiB\t Writes Queued:          77,    15968KiB\n";
         assert!(what(summary).starts_with("blkparse's summary"));
@@ -477,6 +484,10 @@ mod tests {
                 "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n",
                 SumsKind::Diskstats,
             ),
+            (
+                "$ cat /proc/diskstats\n> 8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n",
+                SumsKind::Diskstats,
+            ),
             ("{\"process_file_io_stats\":[]}", SumsKind::Huatuo),
             ("{\"blockio/read/latency/p99\":1}", SumsKind::Rezolus),
             (
@@ -488,10 +499,58 @@ mod tests {
                 "1:00 DEV tps aqu-sz await\n2:00 sda 1 2 3\n",
                 SumsKind::Iostat,
             ),
+            ("  Device tps MB/s rqm/s await areq-sz\n", SumsKind::Iostat),
+            (
+                "device r/s w/s kr/s kw/s wait actv svc_t %w %b\n",
+                SumsKind::Iostat,
+            ),
+            ("L(q) ops/s r/s kBps ms/r %busy Name\n", SumsKind::Iostat),
+            (
+                "==================== All Devices ====================\n",
+                SumsKind::Btt,
+            ),
+            (
+                "  clat (usec): min=2, max=9, avg=4.1, stdev=3\n",
+                SumsKind::Fio,
+            ),
+            ("{\"fio version\":\"fio-3.33\"}", SumsKind::Fio),
+            (
+                "tank total_wait disk_wait\npool read write\n",
+                SumsKind::Zpool,
+            ),
+            (
+                "tank total_wait disk_wait\nlatency read write\n",
+                SumsKind::Histogram,
+            ),
+            ("a_seconds_bucket{le=\"0.1\"} 3\n", SumsKind::Histogram),
+            (
+                " value  ------------- Distribution ------------- count\n",
+                SumsKind::Histogram,
+            ),
+            (
+                "INFO: task db:9 blocked for more than 120 seconds.\n",
+                SumsKind::KernelLog,
+            ),
+            (
+                "nvme nvme0: I/O 9 QID 1 timeout, aborting\n",
+                SumsKind::KernelLog,
+            ),
+            (
+                "ata1.00: exception Emask 0x0 SAct 0x1\n",
+                SumsKind::KernelLog,
+            ),
         ] {
             assert_eq!(kind(text), Some(expected), "{text}");
         }
         assert_eq!(kind("slow fdatasync"), None);
+    }
+
+    #[test]
+    fn disks_and_pools_that_say_little() {
+        assert!(what("smartctl 7.3 2022 [x86_64]\nSMART Error Log Version: 1\n").contains("SMART"));
+        assert!(what("  capacity  operations  bandwidth\n").contains("without latencies"));
+        assert!(what("--dsk/sda-----dsk/sda1\n").contains("dstat"));
+        assert!(what("\n3;fio-3.33;job;0\n").starts_with("fio's terse"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of sums, means and histograms, which have no single I/Os and still show something.
+//! Tables of sums, means and histograms, and logs, which have no single I/Os and still show something.
 //! They are recognised where traces are; what they show is another crate's.
 
 /// What made the sums.
@@ -19,6 +19,18 @@ pub enum SumsKind {
     Huatuo,
     /// Percentiles of Rezolus.
     Rezolus,
+    /// `zpool iostat -l`.
+    Zpool,
+    /// The output of btt.
+    Btt,
+    /// What fio prints of its jobs, as text or JSON.
+    Fio,
+    /// Times of calls: ext4slower and its kin, `strace -T`, ioping.
+    Calls,
+    /// `pidstat -d`, biotop.
+    Processes,
+    /// A kernel's log: hung tasks, stacks, what drivers say.
+    KernelLog,
 }
 
 /// Most bytes of such a text that are read: days of iostat.

@@ -5,7 +5,7 @@
 use crate::flow::{Flow, Kind};
 use crate::load::Load;
 use crate::number::number;
-use crate::reading::{Reading, SINGLE, WHO, record};
+use crate::reading::{Reading, SINGLE, SUMS, WHO, record};
 use blklab_analysis::findings::counted;
 use blklab_types::Error;
 use std::collections::BTreeMap;
@@ -69,6 +69,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     }
     Ok(Reading {
         what: "/proc/diskstats",
+        form: SUMS,
         subjects,
         notes,
         cannot: vec![
@@ -84,10 +85,16 @@ fn disks(text: &str) -> Vec<Disk<'_>> {
     let mut disks: Vec<Disk<'_>> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for line in text.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (Some(name), Some(counters)) = (words.get(2), words.get(3..)) else {
+        let words = line.trim_start_matches('>').split_whitespace();
+        let words: Vec<&str> = words.collect();
+        let [major, minor, name, counters @ ..] = words.as_slice() else {
             continue;
         };
+        // Other files of /proc have rows of numbers, too.
+        let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(major) || !is_number(minor) || is_number(name) {
+            continue;
+        }
         let counters: Option<Vec<f64>> = counters.iter().map(|word| number(word)).collect();
         let Some(counters) = counters.filter(|all| all.len() >= COUNTERS_MIN) else {
             continue;
@@ -172,6 +179,15 @@ mod tests {
                 .any(|s| s.text.starts_with("2 were under way"))
         );
         assert!(reading.notes[0].contains("since the machine started"));
+    }
+
+    #[test]
+    fn rows_of_other_files_are_no_disks() {
+        let text = "cpu  1 2 3 4 5 6 7 8 9 10 11 12 13 14\ncpu0 1 2 3 4 5 6 7 8 9 10 11 12 13 14\n\
+                    1 2 3 4 5 6 7 8 9 10 11 12 13 14\n> 8 0 sda 1 0 8 5 0 0 0 0 0 2 5\n";
+        let reading = read(text).unwrap();
+        assert_eq!(reading.subjects.len(), 1);
+        assert_eq!(reading.subjects[0].name, "sda");
     }
 
     #[test]

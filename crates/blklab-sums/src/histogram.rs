@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Histograms as bcc (`128 -> 255 : 12 |***`), bpftrace (`[128, 256) 12 |@@`) and perf-tools
-//! (`1 -> 2 : 12 |###`) print them: how the latencies are spread, whether they are of two kinds.
+//! Histograms as bcc (`128 -> 255 : 12 |***`), bpftrace (`[128, 256) 12 |@@`), perf-tools
+//! (`1 -> 2 : 12 |###`), DTrace (`128 |@@  12`) and Prometheus (`…_bucket{le="0.128"} 12`) print them: how the latencies are spread, whether they are of two kinds.
+
+mod metrics;
+mod zpool;
 
 use crate::number::{figures, kib_text, ns_text, number};
-use crate::reading::{Reading, Subject, WHO, record};
+use crate::reading::{Reading, SUMS, Subject, WHO, record};
 use blklab_types::Error;
 
 /// What the values are.
@@ -31,8 +34,12 @@ struct Group {
 #[derive(Clone, Debug, Default)]
 struct Histogram {
     title: String,
+    /// The last line above it, which is its title where it is DTrace's.
+    above: String,
     unit: Option<Unit>,
     groups: Vec<Group>,
+    /// It has DTrace's rows.
+    is_bars: bool,
 }
 
 /// Groups with fewer values lie between two kinds: so many, or this share of the largest group.
@@ -57,10 +64,10 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
         let unit = h.unit.unwrap_or(Unit::Unknown);
         has_sizes |= matches!(unit, Unit::Size(_));
         has_times |= !matches!(unit, Unit::Size(_));
-        let name = if h.title.is_empty() {
-            format!("histogram {}", i + 1)
-        } else {
-            h.title.clone()
+        let name = match (h.title.as_str(), h.above.as_str()) {
+            ("", _) if !h.is_bars || h.above.is_empty() => format!("histogram {}", i + 1),
+            ("", above) => above.split_whitespace().collect::<Vec<_>>().join(" "),
+            (title, _) => title.to_owned(),
         };
         subjects.push(subject(name, h, unit, count));
     }
@@ -76,10 +83,16 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
              disk: locks, journal, page cache"
                 .to_owned(),
         );
-    } else if has_times {
+    } else if has_times && is_of_block_device(text, &histograms) {
         notes.push(
             "biolatency counts from issue to end; with -Q also the time in the queue before. Which \
              of them it was the output does not say: run both, and what they differ by is the queue"
+                .to_owned(),
+        );
+    } else if has_times {
+        notes.push(
+            "from where to where these times go says the program that made them: of I/Os below, of calls \
+             above, or of something else"
                 .to_owned(),
         );
     }
@@ -88,6 +101,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     }
     Ok(Reading {
         what: "histograms",
+        form: SUMS,
         subjects,
         notes,
         cannot: vec![
@@ -99,12 +113,28 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     })
 }
 
+/// Whether they are biolatency's: of requests.
+fn is_of_block_device(text: &str, histograms: &[Histogram]) -> bool {
+    let is_titled = |h: &Histogram| {
+        ["disk", "flags", "@usecs"]
+            .iter()
+            .any(|word| h.title.starts_with(word))
+            || (h.title.is_empty() && !h.is_bars)
+    };
+    text.contains("block device") || text.contains("biolatency") || histograms.iter().all(is_titled)
+}
+
 fn histograms(text: &str) -> Vec<Histogram> {
+    if let Some(all) = metrics::histograms(text).or_else(|| zpool::histograms(text)) {
+        return all;
+    }
     let mut all: Vec<Histogram> = Vec::new();
     let mut next = Histogram::default();
     for line in text.lines() {
-        let line = line.trim();
-        if let Some(group) = group(line) {
+        let line = line.trim_start_matches(['>', ' ', '\t']).trim_end();
+        let bar = bar(line);
+        next.is_bars |= bar.is_some();
+        if let Some(group) = bar.or_else(|| group(line)) {
             next.groups.push(group);
             continue;
         }
@@ -122,6 +152,9 @@ fn histograms(text: &str) -> Vec<Histogram> {
 /// Takes from a line between histograms what it says about the next one.
 fn read_title(next: &mut Histogram, line: &str) {
     if line.is_empty() {
+        return;
+    }
+    if line.contains("- Distribution -") || line.starts_with("value |--") {
         return;
     }
     if let Some((unit, _)) = line
@@ -145,10 +178,26 @@ fn read_title(next: &mut Histogram, line: &str) {
         next.unit = name.split(['[', ',', '_']).find_map(unit_of);
         return;
     }
-    let is_key = line.contains('=') || line.contains("Name") || line.starts_with("Process");
+    let is_key = line.contains(" = ") || line.contains("Name") || line.starts_with("Process");
     if is_key {
         next.title = line.to_owned();
+    } else if next.title.is_empty() {
+        next.above = line.to_owned();
     }
+}
+
+/// A row of DTrace's or SystemTap's: `16384 |@@@   5554`. Each has the power of two from its value on.
+fn bar(line: &str) -> Option<Group> {
+    let (value, bar) = line.split_once('|')?;
+    let (bar, count) = bar.rsplit_once([' ', '\t']).unwrap_or(("", bar));
+    let is_bar = bar.chars().all(|c| c == '@' || c.is_whitespace());
+    let from = number(value.trim()).filter(|_| is_bar)?;
+    Some(Group {
+        from,
+        below: (2.0 * from).max(1.0),
+        count: number(count.trim())?,
+    })
+    .filter(is_sound)
 }
 
 fn unit_of(word: &str) -> Option<Unit> {
@@ -370,6 +419,32 @@ mod tests {
             "     usecs : count distribution\n 0 -> 1 : 5 |\n 2 -> 3 : 50 |\n 4 -> 7 : 5 |\n";
         let shows = &read(text).unwrap().subjects[0].shows;
         assert!(shows.iter().all(|s| s.about != "spread"));
+    }
+
+    #[test]
+    fn rows_of_dtrace_and_lines_above() {
+        let text = "  1f2e  write  467001\n\n  value  ------------- Distribution ------------- count\n\
+                    \x20 4096 |                    0\n 8192 |@@@@     36\n 16384 |@    3\n 32768 |   0\n";
+        let subject = &read(text).unwrap().subjects[0];
+        assert_eq!(subject.name, "1f2e write 467001");
+        assert_eq!(subject.figures["count"], 39.0);
+        assert_eq!(
+            subject.shows[1].text,
+            "8192 to 16384 (in the script's unit)"
+        );
+    }
+
+    #[test]
+    fn what_is_counted_is_said_of_biolatency_alone() {
+        let taskq = "@queue_lat_us[sync_taskq]:\n[4K, 8K)  2 |@@ |\n[8K, 16K)  5 |@@@|\n";
+        let reading = read(taskq).unwrap();
+        assert!(
+            reading.notes[0].starts_with("from where to where"),
+            "{:?}",
+            reading.notes
+        );
+        let titled = "p50=395us p99=1500us\n     usecs : count distribution\n 2 -> 3 : 50 |*|\n";
+        assert_eq!(read(titled).unwrap().subjects[0].name, "histogram 1");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! latencies by process and file, and tasks that were long in `io_schedule`, with their stacks.
 
 use crate::number::{figures, ns_text};
-use crate::reading::{Reading, SINGLE, Subject, record};
+use crate::reading::{Reading, SINGLE, SUMS, Subject, record};
 use blklab_analysis::findings::counted;
 use blklab_types::Error;
 use serde::Deserialize;
@@ -91,6 +91,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     }
     Ok(Reading {
         what: "huatuo's iotracing",
+        form: SUMS,
         subjects,
         notes: vec![
             "latencies are means of each file; what is before the device is Q2C less D2C"

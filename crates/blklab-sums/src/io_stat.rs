@@ -5,7 +5,7 @@
 //! them, with the file in front.
 
 use crate::number::{figures, kib_text, number};
-use crate::reading::{Reading, SINGLE, Subject, WHO, record};
+use crate::reading::{Reading, SINGLE, SUMS, Subject, WHO, record};
 use blklab_types::Error;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     }
     Ok(Reading {
         what: "io.stat",
+        form: SUMS,
         subjects,
         notes,
         cannot: vec![

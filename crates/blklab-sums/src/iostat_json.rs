@@ -2,7 +2,7 @@
 //! `iostat -o JSON`: the same columns as keys.
 
 use crate::number::sound;
-use crate::table::{Row, Table};
+use crate::table::{Row, Span, Table};
 use blklab_types::Error;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,10 +34,20 @@ pub(crate) fn tables(text: &str) -> Result<Vec<Table>, Error> {
     let output: Output = serde_json::from_str(text)
         .map_err(|e| Error::new(format!("iostat: no JSON of sysstat: {e}")))?;
     let hosts = output.sysstat.hosts.into_iter();
-    let statistics = hosts.flat_map(|host| host.statistics);
-    Ok(statistics
-        .map(|s| s.disk.iter().filter_map(row).collect())
-        .collect())
+    // What iostat ran with it does not say. Its first table is the mean since the start, unless it
+    // was told to leave that out.
+    let of_host = |host: Host| {
+        let statistics = host.statistics.into_iter().enumerate();
+        statistics.map(|(i, s)| Table {
+            span: if i == 0 {
+                Span::SinceStart
+            } else {
+                Span::Interval
+            },
+            rows: s.disk.iter().filter_map(row).collect(),
+        })
+    };
+    Ok(hosts.flat_map(of_host).collect())
 }
 
 fn row(disk: &BTreeMap<String, Value>) -> Option<(String, Row)> {
@@ -57,7 +67,7 @@ mod tests {
         let text = r#"{"sysstat":{"hosts":[{"nodename":"a","statistics":[
             {"disk":[{"disk_device":"nvme0n1","r/s":8120.0,"r_await":0.11,"util":98.4}]}]}]}}"#;
         let tables = tables(text).unwrap();
-        assert_eq!(tables[0][0].0, "nvme0n1");
-        assert_eq!(tables[0][0].1["r_await"], 0.11);
+        assert_eq!(tables[0].rows[0].0, "nvme0n1");
+        assert_eq!(tables[0].rows[0].1["r_await"], 0.11);
     }
 }

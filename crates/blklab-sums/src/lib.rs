@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tables of sums show of block I/O, and what they cannot show: `iostat`,
-//! `/proc/diskstats`, `io.stat` and `io.pressure` of control groups, histograms of bcc and
-//! bpftrace, reports of huatuo's iotracing, percentiles of Rezolus.
+//! What texts without I/Os show of block I/O, and what they cannot show: tables of sums (`iostat`,
+//! `/proc/diskstats`, `io.stat` and `io.pressure` of control groups, histograms of bcc, bpftrace and
+//! others, btt, `zpool iostat`, reports of huatuo's iotracing, percentiles of Rezolus), the output
+//! of fio, times of calls (ext4slower, strace, ioping), and kernels' logs of tasks that hang and devices that do not answer.
 //!
 //! None of them has a single I/O, so that nothing here is a cause: [`reading()`] says what
 //! follows from the sums (how many were under way by Little's law, what a device takes at
@@ -17,22 +18,29 @@
 //! assert!((at_a_time - (4.0 * 0.098 + 210.0 * 0.148)).abs() < 0.01);
 //! ```
 
+mod btt;
+mod calls;
 mod diskstats;
+mod fio;
 mod flow;
 mod histogram;
 mod huatuo;
 mod io_stat;
 mod iostat;
 mod iostat_json;
+mod iostat_text;
+mod kernel_log;
 mod load;
 mod number;
 mod pressure;
+mod processes;
 mod reading;
 mod rezolus;
 mod table;
+mod zpool;
 
 pub use blklab_formats::{Sums, SumsKind};
-pub use reading::{Reading, Shown, Subject};
+pub use reading::{Form, Reading, Shown, Subject};
 
 use blklab_types::Error;
 
@@ -50,6 +58,12 @@ pub fn reading(sums: &Sums) -> Result<Reading, Error> {
         SumsKind::Histogram => histogram::read(text),
         SumsKind::Huatuo => huatuo::read(text),
         SumsKind::Rezolus => rezolus::read(text),
+        SumsKind::Btt => btt::read(text),
+        SumsKind::Fio => fio::read(text),
+        SumsKind::Zpool => zpool::read(text),
+        SumsKind::Calls => calls::read(text),
+        SumsKind::Processes => processes::read(text),
+        SumsKind::KernelLog => kernel_log::read(text),
     }?;
     if sums.is_cut {
         let mib = blklab_formats::SUMS_BYTES_MAX >> 20;

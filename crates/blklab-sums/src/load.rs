@@ -132,11 +132,19 @@ impl Load {
             text.push_str(" (Little's law: rates times latencies");
             match self.printed {
                 Some(printed) if (printed - under_way).abs() > DIFFERS * (1.0 + under_way) => {
-                    text.push_str(&format!(
-                        "; aqu-sz says {}, and one of them is wrong: kernels from 4.15 to 5.13 \
-                         were seen to count too little)",
-                        figures(printed)
-                    ));
+                    let (how, kernels) = if printed < under_way {
+                        (
+                            "shrank",
+                            " (kernels from 4.15 to 5.13 were seen to count too little)",
+                        )
+                    } else {
+                        ("grew", "")
+                    };
+                    let why = format!(
+                        "which counts what was there, where latencies are of what ended: the queue \
+                         {how} meanwhile, or one of them is wrong{kernels}"
+                    );
+                    text.push_str(&format!("; aqu-sz says {}, {why})", figures(printed)));
                 }
                 Some(printed) => text.push_str(&format!("; aqu-sz says {})", figures(printed))),
                 None => text.push(')'),
@@ -181,6 +189,11 @@ impl Load {
         );
     }
 
+    /// Whether there is hardly ever more than one under way.
+    fn is_alone(&self) -> bool {
+        self.under_way_while_busy().is_some_and(|n| n < ALONE)
+    }
+
     fn show_busy(&self, subject: &mut Subject) {
         let Some(percent) = self.busy_percent else {
             return;
@@ -195,6 +208,13 @@ impl Load {
             format!(
                 "{text}: a disk that serves one at a time has nothing left. Of flash drives, arrays \
                  and cloud volumes, which serve many, it says nothing of what is left"
+            )
+        } else if percent < HARDLY_BUSY_PERCENT && is_long && self.is_alone() {
+            format!(
+                "{text}. It is asked seldom, one at a time, and each takes {} by itself: in the device \
+                 (seeks, its cache being emptied, power saving, a fault), in what is below it (an \
+                 array, a network, a host), or held back by a scheduler that idles",
+                ms_text(self.await_ms().unwrap_or(0.0))
             )
         } else if percent < HARDLY_BUSY_PERCENT && is_long {
             format!(
@@ -296,12 +316,30 @@ mod tests {
     }
 
     #[test]
+    fn slow_requests_one_at_a_time_are_no_burst() {
+        let seldom = load((0.0, 0.0), (3.0, 86.0), 25.8);
+        let busy = shown(&seldom, "busy");
+        assert!(
+            busy.contains("each takes 86.0 ms by itself") && !busy.contains("bursts"),
+            "{busy}"
+        );
+    }
+
+    #[test]
+    fn a_queue_that_grows_has_more_than_what_ended() {
+        let mut growing = load((3.0, 576.0), (112.0, 576.0), 100.0);
+        growing.printed = Some(144.85);
+        let text = shown(&growing, "at a time");
+        assert!(text.contains("the queue grew meanwhile"), "{text}");
+    }
+
+    #[test]
     fn a_printed_depth_that_cannot_be_is_said() {
         let mut wrong = load((100.0, 50.0), (0.0, 0.0), 100.0);
         wrong.printed = Some(0.0);
         let text = shown(&wrong, "at a time");
         assert!(
-            text.contains("aqu-sz says 0, and one of them is wrong"),
+            text.contains("aqu-sz says 0, which") && text.contains("or one of them is wrong"),
             "{text}"
         );
     }

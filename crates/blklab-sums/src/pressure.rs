@@ -2,16 +2,62 @@
 //! `/proc/pressure/io` and `io.pressure` of control groups (Documentation/accounting/psi.rst).
 
 use crate::number::{figures, number};
-use crate::reading::{Reading, Subject, WHO, record};
+use crate::reading::{Reading, SUMS, Subject, WHO, record};
+use blklab_analysis::findings::counted;
 use blklab_types::Error;
+
+/// For what tasks waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resource {
+    Io,
+    Memory,
+    Cpu,
+    /// No name says it.
+    Unnamed,
+}
+
+/// The files, by what stands in their names.
+const FILES: [(&str, Resource); 8] = [
+    ("pressure/io", Resource::Io),
+    ("io.pressure", Resource::Io),
+    ("pressure/memory", Resource::Memory),
+    ("memory.pressure", Resource::Memory),
+    ("pressure/cpu", Resource::Cpu),
+    ("cpu.pressure", Resource::Cpu),
+    ("pressure/irq", Resource::Cpu),
+    ("irq.pressure", Resource::Cpu),
+];
+
+impl Resource {
+    /// Of the file that a line names.
+    fn named(line: &str) -> Option<Resource> {
+        let named = FILES
+            .iter()
+            .filter_map(|(name, resource)| Some((line.find(name)?, *resource)));
+        named
+            .min_by_key(|(at, _)| *at)
+            .map(|(_, resource)| resource)
+    }
+}
 
 /// Reads it.
 pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     let mut subjects: Vec<Subject> = Vec::new();
+    let mut resource = Resource::Unnamed;
+    let mut nr_others = 0;
+    let mut is_unnamed = false;
     for line in text.lines() {
         let Some((file, kind, rest)) = split(line) else {
+            // A prompt with the command, the title that head prints, a name with a colon.
+            resource = Resource::named(line).unwrap_or(resource);
             continue;
         };
+        let of_line = Resource::named(file).unwrap_or(resource);
+        if matches!(of_line, Resource::Memory | Resource::Cpu) {
+            nr_others += 1;
+            continue;
+        }
+        is_unnamed |= of_line == Resource::Unnamed;
         let name = if file.is_empty() {
             "this machine or group"
         } else {
@@ -25,22 +71,29 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
         }
     }
     if subjects.iter().all(|s| s.shows.is_empty()) {
-        return Err(Error::new(
-            "io.pressure: no line 'some avg10=… avg60=… avg300=… total=…'",
-        ));
+        return Err(Error::new(if nr_others > 0 {
+            "the pressure of memory or processors, not of I/O: /proc/pressure/io or io.pressure has that"
+        } else {
+            "io.pressure: no line 'some avg10=… avg60=… avg300=… total=…'"
+        }));
     }
-    let is_other =
-        |s: &Subject| s.name.contains("memory.pressure") || s.name.contains("cpu.pressure");
-    let mut notes = vec![
-        "cpu.pressure and memory.pressure have the same lines; that this is io.pressure is taken \
-         for granted where the file is not named"
-            .to_owned(),
-    ];
-    if subjects.iter().any(is_other) {
-        notes = vec!["some of it is the pressure of memory or processors, not of I/O".to_owned()];
+    let mut notes = Vec::new();
+    if is_unnamed {
+        notes.push(
+            "cpu.pressure and memory.pressure have the same lines; that this is io.pressure is taken \
+             for granted where the file is not named"
+                .to_owned(),
+        );
+    }
+    if nr_others > 0 {
+        notes.push(format!(
+            "{} of the pressure of memory or processors left out: they are not of I/O",
+            counted(nr_others, "lines")
+        ));
     }
     Ok(Reading {
         what: "io.pressure",
+        form: SUMS,
         subjects,
         notes,
         cannot: vec![
@@ -55,7 +108,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
 
 /// The file in front, `some` or `full`, and the rest.
 fn split(line: &str) -> Option<(&str, &str, &str)> {
-    let line = line.trim();
+    let line = line.trim_start_matches(['>', ' ', '\t']).trim_end();
     let (head, rest) = line.split_once(" avg10=")?;
     let (file, kind) = head.rsplit_once(':').unwrap_or(("", head));
     let kind = kind.trim();
@@ -133,10 +186,19 @@ mod tests {
 
     #[test]
     fn other_pressures_are_no_io() {
-        let text =
-            "/sys/fs/cgroup/a/memory.pressure:some avg10=1.00 avg60=1.00 avg300=1.00 total=1\n";
-        let reading = read(text).unwrap();
-        assert!(reading.notes[0].contains("not of I/O"));
+        let lines = "some avg10=2.00 avg60=1.00 avg300=1.00 total=1\n";
+        let mixed = format!("$ cat /proc/pressure/cpu\n{lines}$ cat /proc/pressure/io\n{lines}");
+        let reading = read(&mixed).unwrap();
+        assert_eq!(reading.subjects[0].shows.len(), 1);
+        assert_eq!(reading.notes.len(), 1, "{:?}", reading.notes);
+        assert!(reading.notes[0].starts_with("1 line of the pressure of memory"));
+        let memory = format!("/sys/fs/cgroup/a/memory.pressure:{lines}");
+        assert!(
+            read(&memory)
+                .unwrap_err()
+                .to_string()
+                .contains("not of I/O")
+        );
         assert!(read("some avg10=x").is_err());
     }
 }

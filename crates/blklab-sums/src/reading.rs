@@ -4,11 +4,46 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// What kind of evidence something is in place of a trace, in the words of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// What an answer rests on.
+    pub basis: &'static str,
+    /// What that means, behind its name.
+    pub means: &'static str,
+    /// What it is called further below.
+    pub these: &'static str,
+}
+
+/// Tables of sums, means, histograms.
+pub(crate) const SUMS: Form = Form {
+    basis: "sums without single I/Os",
+    means: "sums, no single I/Os, so that no cause can be named",
+    these: "these sums",
+};
+
+/// A kernel's log.
+pub(crate) const LOG: Form = Form {
+    basis: "a kernel's log without I/Os",
+    means: "what drivers said and where tasks waited, no I/Os, so that no cause can be named",
+    these: "this log",
+};
+
+/// What a program says of its own calls.
+pub(crate) const CALLS: Form = Form {
+    basis: "a program's calls without the I/Os below",
+    means: "how long calls took, not what they waited for, so that no cause can be named",
+    these: "this output",
+};
+
 /// What sums show, and what they cannot show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
     /// What they are: `iostat`.
     pub what: &'static str,
+    /// What kind of evidence they are.
+    #[serde(skip)]
+    pub form: Form,
     /// Of each device, group, histogram or process.
     pub subjects: Vec<Subject>,
     /// Of all of them.

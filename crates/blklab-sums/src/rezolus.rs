@@ -5,7 +5,7 @@
 //! (github.com/iopsystems/rezolus, src/agent/samplers/blockio).
 
 use crate::number::{ns_text, sound};
-use crate::reading::{Reading, Subject, WHO, record};
+use crate::reading::{Reading, SUMS, Subject, WHO, record};
 use blklab_types::Error;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     });
     Ok(Reading {
         what: "Rezolus",
+        form: SUMS,
         subjects: subjects.collect(),
         notes: vec![
             "blockio_latency is blockio_device_latency under its older name: from issue to end; what \

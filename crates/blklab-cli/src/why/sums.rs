@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `blklab why` of sums: what they show, what they cannot show, and what would.
+//! `blklab why` of sums, logs and outputs: what they show, what they cannot show, and what would.
 
 use crate::Outcome;
 use crate::args::{PlainFormat, WhyArgs};
@@ -31,7 +31,7 @@ struct Answer<'a> {
 pub(super) fn why(a: &WhyArgs, sums: Sums) -> Result<Outcome> {
     if let Some(option) = a.of_single_ios() {
         let shown = a.file.display();
-        bail!("{option}: is about single I/Os, and {shown} has sums alone");
+        bail!("{option}: is about single I/Os, and {shown} has none");
     }
     let name = a.file.display().to_string();
     let mut reading = reading(&sums).map_err(|e| e.in_file(&name))?;
@@ -42,7 +42,7 @@ pub(super) fn why(a: &WhyArgs, sums: Sums) -> Result<Outcome> {
     match a.output_format {
         PlainFormat::Json => {
             let answer = Answer {
-                basis: "sums without single I/Os",
+                basis: reading.form.basis,
                 reading: &reading,
             };
             serde_json::to_writer_pretty(&mut out, &answer).map_err(std::io::Error::from)?;
@@ -56,7 +56,7 @@ pub(super) fn why(a: &WhyArgs, sums: Sums) -> Result<Outcome> {
 
 fn show(out: &mut impl Write, reading: &Reading, is_verbose: bool) -> Result<()> {
     let what = reading.what;
-    let first = format!("{what}: sums, no single I/Os, so that no cause can be named.");
+    let first = format!("{what}: {}.", reading.form.means);
     hanging(out, "", 0, &first)?;
     for note in &reading.notes {
         hanging(out, "- ", 2, note)?;
@@ -65,7 +65,7 @@ fn show(out: &mut impl Write, reading: &Reading, is_verbose: bool) -> Result<()>
         writeln!(out, "\n{}", blklab::types::visible(&subject.name))?;
         show_subject(out, subject, is_verbose)?;
     }
-    writeln!(out, "\nNot visible in these sums")?;
+    writeln!(out, "\nNot visible in {}", reading.form.these)?;
     for missing in &reading.cannot {
         hanging(out, "   - ", 5, missing)?;
     }

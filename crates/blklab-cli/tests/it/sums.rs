@@ -76,6 +76,139 @@ fn every_kind_of_sums_says_what_it_shows_and_what_it_hides() {
 }
 
 #[test]
+fn further_tables_say_what_they_show() {
+    let f = Folder::new();
+    for (name, what, shows) in [
+        (
+            "iostat-excerpt.txt",
+            "iostat",
+            "the line that names the kernel, which would tell, is missing",
+        ),
+        ("iostat-wrapped.txt", "iostat", "142 under way on average"),
+        (
+            "iostat-solaris.txt",
+            "iostat",
+            "DTrace (io:::start to io:::done)",
+        ),
+        ("gstat.txt", "iostat", "writes 118/s, 30.4 ms each"),
+        (
+            "pressure-all.txt",
+            "io.pressure",
+            "waited for I/O in 4.2 % of the last 10 s",
+        ),
+        ("btt.txt", "btt", "61 % of the time is in the scheduler"),
+        (
+            "dtrace.txt",
+            "histograms",
+            "65536 to 131072 (in the script's unit)",
+        ),
+        ("metrics.txt", "histograms", "middle 16.0 ms to 32.0 ms"),
+        (
+            "zpool-latency.txt",
+            "zpool iostat",
+            "39.0 ms of 41.0 ms are before the disk",
+        ),
+        ("zpool-histogram.txt", "histograms", "tank disk_wait read"),
+        ("pidstat.txt", "processes", "waited 310.0 ms for block I/O"),
+        (
+            "biotop.txt",
+            "processes",
+            "14 of 1 MiB on vda in an interval, 138.2 ms each",
+        ),
+    ] {
+        let text = f.ok(&["why", &sample(name)]);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.starts_with(&format!("{what}: sums, no single I/Os")),
+            "{name}: {text}"
+        );
+        assert!(flat.contains(shows), "{name}: {text}");
+        assert!(
+            text.lines().all(|l| l.chars().count() <= 80),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
+fn logs_and_outputs_of_programs_are_answered_too() {
+    let f = Folder::new();
+    for (name, what, basis, shows) in [
+        (
+            "hung-tasks.txt",
+            "the kernel's log",
+            "a kernel's log without I/Os",
+            "waits for a commit of ext4's journal",
+        ),
+        (
+            "time-outs.txt",
+            "the kernel's log",
+            "a kernel's log without I/Os",
+            "2 commands that the device had not answered",
+        ),
+        (
+            "xfsslower.txt",
+            "times of calls",
+            "a program's calls without the I/Os below",
+            "205.5 ms the longest, of wal.log at 16:46:12",
+        ),
+        (
+            "strace.txt",
+            "times of calls",
+            "a program's calls without the I/Os below",
+            "syncs 2 of fdatasync, 20.1 ms each",
+        ),
+        (
+            "pg-test-fsync.txt",
+            "times of calls",
+            "a program's calls without the I/Os below",
+            "fdatasync 8.92 ms each, 112/s",
+        ),
+        (
+            "fsyncsnoop.txt",
+            "times of calls",
+            "a program's calls without the I/Os below",
+            "62.0 ms the longest, of /log/current",
+        ),
+        (
+            "ioping.txt",
+            "times of calls",
+            "a program's calls without the I/Os below",
+            "requests 3, 3.11 ms each",
+        ),
+        (
+            "fio.txt",
+            "fio",
+            "a program's calls without the I/Os below",
+            "The job itself keeps that many under way",
+        ),
+        (
+            "fio.json",
+            "fio",
+            "a program's calls without the I/Os below",
+            "syncs 511.2 us each",
+        ),
+    ] {
+        let path = sample(name);
+        let text = f.ok(&["why", &path]);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.starts_with(&format!("{what}: ")), "{name}: {text}");
+        assert!(
+            flat.contains("so that no cause can be named"),
+            "{name}: {text}"
+        );
+        assert!(flat.contains(shows), "{name}: {text}");
+        assert!(
+            text.lines().all(|l| l.chars().count() <= 80),
+            "{name}: {text}"
+        );
+        let json: Value = serde_json::from_str(&f.ok(&["why", &path, "--format", "json"])).unwrap();
+        assert_eq!(json["basis"], *basis, "{name}");
+        assert_eq!(json.get("findings"), None, "{name}: no cause");
+    }
+}
+
+#[test]
 fn sums_come_through_a_pipe_too() {
     let f = Folder::new();
     let script = format!("gzip -c {} | blklab why - -n 1 -v", sample("iostat.txt"));
