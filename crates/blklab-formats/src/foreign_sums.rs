@@ -150,9 +150,13 @@ pub(crate) static KNOWN: &[(SumsKind, Foreign)] = &[
     (
         SumsKind::Processes,
         Foreign {
-            what: "the output of pidstat -d or biotop",
+            what: "the output of pidstat -d, biotop or iotop",
             instead: WHY,
-            marks: &[&["PID", "kB_wr/s"], &["COMM", "MAJ MIN DISK", "AVGms"]],
+            marks: &[
+                &["PID", "kB_wr/s"],
+                &["COMM", "MAJ MIN DISK", "AVGms"],
+                &["TID", "DISK READ", "DISK WRITE", "COMMAND"],
+            ],
         },
     ),
     (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `pidstat -d` and biotop: who reads and writes how much, for how long it waited for block I/O, and
+//! `pidstat -d`, biotop and iotop: who reads and writes how much, for how long it waited for block I/O, and
 //! what its requests took on average.
 
 use crate::number::{figures, kib_text, ms_text, number};
@@ -21,6 +21,8 @@ struct Process {
     write_kib: f64,
     /// In all of them together.
     delay_ticks: f64,
+    /// Share of an interval, the longest.
+    waited_percent: f64,
     /// On a disk, in one direction (biotop), in the interval in which it took longest together.
     on_disk: Vec<OnDisk>,
 }
@@ -52,6 +54,8 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
             .collect();
         if words.contains(&"PID") && (words.contains(&"kB_wr/s") || words.contains(&"AVGms")) {
             head = words;
+        } else if iotop(&mut processes, &words) {
+            // A row of its own kind.
         } else if head.contains(&"AVGms") {
             biotop(&mut processes, &words);
         } else {
@@ -60,14 +64,15 @@ pub(crate) fn read(text: &str) -> Result<Reading, Error> {
     }
     let weight = |p: &Process| p.on_disk.iter().map(OnDisk::waited_ms).sum::<f64>();
     let amount = |p: &Process| p.read_kib + p.write_kib;
-    processes.retain(|p| weight(p) + amount(p) + p.delay_ticks > 0.0);
+    processes.retain(|p| weight(p) + amount(p) + p.delay_ticks + p.waited_percent > 0.0);
     if processes.is_empty() {
         return Err(Error::new(
-            "no process below a head with PID and kB_wr/s (pidstat -d) or AVGms (biotop)",
+            "no process below a head with PID and kB_wr/s (pidstat -d), AVGms (biotop) or IO> (iotop)",
         ));
     }
     processes.sort_by(|a, b| {
         let by_delay = b.delay_ticks.total_cmp(&a.delay_ticks);
+        let by_delay = by_delay.then(b.waited_percent.total_cmp(&a.waited_percent));
         by_delay.then((weight(b) + amount(b)).total_cmp(&(weight(a) + amount(a))))
     });
     let nr = processes.len();
@@ -140,6 +145,43 @@ fn pidstat(processes: &mut Vec<Process>, head: &[&str], words: &[&str]) {
     process.read_kib = process.read_kib.max(read);
     process.write_kib = process.write_kib.max(write);
     process.delay_ticks += get("iodelay").unwrap_or(0.0);
+}
+
+/// A row of iotop: `1640 be/3 root  0.00 B/s  2.02 M/s  0.00 % 25.97 % [jbd2/dm-1-8]`.
+fn iotop(processes: &mut Vec<Process>, words: &[&str]) -> bool {
+    let [tid, prio, _, read, read_unit, write, write_unit, rest @ ..] = words else {
+        return false;
+    };
+    let is_number = tid.bytes().all(|b| b.is_ascii_digit()) && prio.contains('/');
+    let (Some(read), Some(write)) = (amount_kib(read, read_unit), amount_kib(write, write_unit))
+    else {
+        return false;
+    };
+    // Without delay accounting the shares are not there.
+    let (percent, command) = match rest {
+        [_, "%", waited, "%", command @ ..] => (number(waited).unwrap_or(0.0), command),
+        command => (0.0, command),
+    };
+    if !is_number || command.is_empty() {
+        return false;
+    }
+    let process = process(processes, format!("{} ({tid})", command.join(" ")));
+    process.read_kib = process.read_kib.max(read);
+    process.write_kib = process.write_kib.max(write);
+    process.waited_percent = process.waited_percent.max(percent);
+    true
+}
+
+/// An amount in a second as iotop prints it, in KiB.
+fn amount_kib(value: &str, unit: &str) -> Option<f64> {
+    let factor = match unit {
+        "B/s" => 1.0 / 1024.0,
+        "K/s" => 1.0,
+        "M/s" => 1024.0,
+        "G/s" => 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(number(value)? * factor)
 }
 
 /// `9056 dd  W 253 0 vda  14  14336 138.17`; names may have blanks.
@@ -216,6 +258,14 @@ impl Process {
             subject.show("waited", text);
             subject.figure("iodelay_ms", TICK_MS * self.delay_ticks);
         }
+        if self.waited_percent > 0.0 {
+            let text = format!(
+                "{} % of an interval for block I/O (IO>)",
+                figures(self.waited_percent)
+            );
+            subject.show("waited", text);
+            subject.figure("waited_percent", self.waited_percent);
+        }
         for d in &self.on_disk {
             let each = if d.number > 0.0 {
                 d.kib / d.number
@@ -260,6 +310,24 @@ mod tests {
                 .text
                 .starts_with("54.7 MiB in a second")
         );
+    }
+
+    #[test]
+    fn rows_of_iotop() {
+        let text = "Total DISK READ :  0.00 B/s | Total DISK WRITE : 50.19 M/s\n\
+            \x20 TID  PRIO  USER     DISK READ  DISK WRITE  SWAPIN     IO>    COMMAND\n\
+            17863 be/4 app        0.00 B/s    4.60 M/s  0.00 %  8.43 % java -Xms1g\n\
+            \x20 1640 be/3 root        0.00 B/s    2.02 M/s  0.00 % 25.97 % [jbd2/dm-1-8]\n\
+            \x20 1641 be/3 root        0.00 B/s    1.00 K/s  ?unavailable?  sync\n";
+        let reading = read(text).unwrap();
+        let jbd2 = &reading.subjects[0];
+        assert_eq!(jbd2.name, "[jbd2/dm-1-8] (1640)");
+        assert_eq!(jbd2.figures["waited_percent"], 25.97);
+        assert!(
+            jbd2.shows[0].text.starts_with("2.02 MiB in a second"),
+            "{jbd2:?}"
+        );
+        assert_eq!(reading.subjects.len(), 3);
     }
 
     #[test]

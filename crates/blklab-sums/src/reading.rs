@@ -95,6 +95,9 @@ impl Subject {
 
 /// The command that records what sums hide, of `device` if one is named.
 pub(crate) fn record(device: Option<&str>) -> String {
+    // What is no name of a disk is nothing to put into a command.
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "/-_.:!+@".contains(c);
+    let device = device.filter(|name| !name.is_empty() && name.chars().all(is_part));
     // sar names disks by their numbers where nobody asks for names.
     let numbers = device.and_then(|name| name.strip_prefix("dev")?.split_once('-'));
     let device = match numbers {
@@ -109,3 +112,17 @@ pub(crate) const WHO: &str = "who waited, for whom, and in which order";
 /// What means hide.
 pub(crate) const SINGLE: &str =
     "single slow requests: a mean of 1 ms may be 999 of 0.1 ms and one of 900 ms";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_disks_go_into_a_command() {
+        assert!(record(Some("nvme0n1")).starts_with("sudo blklab record nvme0n1 --also"));
+        assert!(record(Some("dev8-16")).contains("record /dev/block/8:16 "));
+        for other in ["", "sda; reboot", "a\nb"] {
+            assert!(record(Some(other)).contains("record DEVICE "), "{other}");
+        }
+    }
+}

@@ -110,6 +110,7 @@ fn further_tables_say_what_they_show() {
         ),
         ("zpool-histogram.txt", "histograms", "tank disk_wait read"),
         ("pidstat.txt", "processes", "waited 310.0 ms for block I/O"),
+        ("iotop.txt", "processes", "waited 26 % of an interval"),
         (
             "biotop.txt",
             "processes",

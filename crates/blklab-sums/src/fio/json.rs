@@ -15,6 +15,11 @@ pub(super) fn read(text: &str) -> Result<Output, Error> {
         .next();
     let value = match value {
         Some(Ok(value)) => value,
+        Some(Err(e)) if e.is_eof() => {
+            return Err(Error::new(
+                "fio: its JSON ends too early: give the whole output",
+            ));
+        }
         Some(Err(e)) => return Err(Error::new(format!("fio: no JSON of fio: {e}"))),
         None => return Err(Error::new("fio: no JSON of fio")),
     };

@@ -137,8 +137,8 @@ impl Kind {
             Kind::TimedOut => (
                 "time-outs",
                 "commands",
-                "that the device had not answered when their time was over (30 s, unless it is set \
-                 otherwise)",
+                "that the device had not answered when their time was over (30 s with scsi and nvme, \
+                 unless it is set otherwise)",
             ),
             Kind::Polled => (
                 "no interrupt",

@@ -261,7 +261,7 @@ static WAITS: &[Wait] = &[
             "__ext4_get_inode_loc",
             "ext4_bread",
         ],
-        means: "a block of metadata to be read or written",
+        means: "a block to be read or written: of metadata, or one that is changed in part and read before",
         sort: Sort::Device,
     },
     Wait {
