@@ -195,15 +195,14 @@ fn frame(line: &str) -> Option<(&str, bool)> {
     let at = words
         .iter()
         .position(|word| word.contains("+0x") && word.contains("/0x"))?;
-    let function = words[at].split('+').next()?;
+    // Without the end of a part that the compiler made of it: get_request.isra.6.
+    let function = words[at].split(['+', '.']).next()?;
     // Registers have the same form.
     let is_name = !function.is_empty() && !function.starts_with(|c: char| c.is_ascii_digit());
     let is_register = at > 0
         && words[..at]
             .iter()
             .any(|word| word.starts_with("RIP") || word.starts_with("EIP"));
-    // A part that the compiler made of it: get_request.isra.6.
-    let function = function.split('.').next()?;
     (is_name && !is_register).then_some((function, at > 0 && words[at - 1] == "?"))
 }
 
@@ -276,6 +275,17 @@ mod tests {
     fn text(subject: &Subject, about: &str) -> String {
         let of = subject.shows.iter().filter(|s| s.about == about);
         of.map(|s| s.text.as_str()).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn functions_of_a_stack() {
+        assert_eq!(
+            frame(" ? get_request.isra.6+0x160/0x220"),
+            Some(("get_request", true))
+        );
+        // What is left of one that was cut.
+        assert_eq!(frame(".6+0x160/0x220"), None);
+        assert_eq!(frame("RIP: 0033:wait_on_page_bit+0x10/0x20"), None);
     }
 
     #[test]
