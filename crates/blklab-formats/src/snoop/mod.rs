@@ -499,8 +499,7 @@ fn time_of_day(word: &[u8]) -> Option<i64> {
     let (hours, minutes) = (decimal(parts.next()?)?, decimal(parts.next()?)?);
     let ns = seconds(parts.next()?, 1)?;
     let is_time = hours < 24 && minutes < 60 && ns < 61_000_000_000;
-    let minutes = i64::try_from(60 * hours + minutes).ok()?;
-    is_time.then(|| minutes * 60_000_000_000 + ns)
+    is_time.then(|| (60 * hours as i64 + minutes as i64) * 60_000_000_000 + ns)
 }
 
 /// `8:0`.

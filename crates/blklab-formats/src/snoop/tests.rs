@@ -76,6 +76,14 @@ fn a_head_of_two_lines() {
 }
 
 #[test]
+fn a_day_has_24_hours() {
+    assert_eq!(time_of_day(b"23:59:00.001"), Some(86_340_001_000_000));
+    for no in ["24:0:0.0", "1:60:0.0", "1:2", "18446744073709551615:0:0.0"] {
+        assert_eq!(time_of_day(no.as_bytes()), None, "{no}");
+    }
+}
+
+#[test]
 fn times_of_the_day() {
     let titles = "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)";
     let row = "00:01:02.814 mount          163467  sde     WSM  41944043   524288    1.422";
