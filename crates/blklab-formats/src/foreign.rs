@@ -19,7 +19,7 @@ static KNOWN: &[Foreign] = &[
     },
     Foreign {
         what: "fio's terse output",
-        instead: "give its normal output or JSON (--output-format=json)",
+        instead: "give its normal output or JSON (fio --output-format=json)",
         marks: &[
             &["\n3;fio-"],
             &["\n5;fio-"],
@@ -59,7 +59,7 @@ static KNOWN: &[Foreign] = &[
             &["procs ", "-memory-"],
             &["swpd ", "free ", "buff"],
             &["-dsk/"],
-            &["--dsk/"],
+            &["-dsk/"],
             &["-io/total-"],
             &["load average:", "Tasks:"],
         ],

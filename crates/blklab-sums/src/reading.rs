@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn only_names_of_disks_go_into_a_command() {
-        assert!(record(Some("nvme0n1")).starts_with("sudo blklab record nvme0n1 --also"));
+        assert!(record(Some("nvme0n1")).starts_with("sudo blklab record nvme0n1 "));
         assert!(record(Some("dev8-16")).contains("record /dev/block/8:16 "));
         for other in ["", "sda; reboot", "a\nb"] {
             assert!(record(Some(other)).contains("record DEVICE "), "{other}");

@@ -129,7 +129,7 @@ fn disks_and_pools_that_say_little() {
     let dslower = "20:41:44 db 9 25\n  finish_task_switch+0x1\n  schedule+0x29\n";
     assert!(what(dslower).starts_with("stacks of tasks"));
     assert!(what("  capacity  operations  bandwidth\n").contains("without latencies"));
-    assert!(what("--dsk/sda-----dsk/sda1\n").contains("dstat"));
+    assert!(what("-dsk/sda- -dsk/sda1\n").contains("dstat"));
     assert!(what("\n3;fio-3.33;job;0\n").starts_with("fio's terse"));
 }
 

@@ -4,18 +4,21 @@
 use std::collections::BTreeSet;
 
 /// What stands before an option that a text quotes of another program.
-const QUOTED: [&str; 12] = [
+const QUOTED: [&str; 14] = [
     ".arg(\"",
     ".args([\"",
     "\"-coz\", \"",
     "\"indextargets\", \"",
     "cargo test -p blklab-device ",
     "diff ",
+    // Of a command line of fio, which a posted text holds.
+    "engine(line, \"",
     "fio ",
     "fio: ",
     "fstrim ",
     "lttng create ",
     "mdadm ",
+    "option(line, \"",
     // What somebody is told to type to see what a trace does not show.
     "sudo blklab record {device} ",
 ];
