@@ -8,7 +8,7 @@ pub use blklab_explain::{
 
 use blklab_analysis::findings::Context;
 use blklab_experiment::Experiment;
-use blklab_explain::{Options, Processes, ReEnactment, Stack, candidates};
+use blklab_explain::{DiskSurvey, Options, Processes, ReEnactment, Stack, candidates};
 use blklab_sched::Schedulers;
 use blklab_types::Error;
 use std::cell::RefCell;
@@ -65,39 +65,10 @@ pub fn re_enact<E>(
         Ok(found) => found,
         Err(why) => return Ok(Outcome::Refused(why)),
     };
-    let stacks: Result<Vec<Stack>, Error> = match machine {
-        Machine::Simulated(e) => {
-            let catalogue = blklab_sim::catalogue_with(request.schedulers);
-            let models = crate::targets::models_of(e, &catalogue);
-            // What a real kernel did before is not known.
-            let is_known = models.target == e.target;
-            Ok(vec![Stack {
-                begins_idle: is_known,
-                ..Stack::of_run(&models, request.schedulers)
-            }])
-        }
-        Machine::Recorded(context, tries) => candidates(context, request.schedulers, tries)
-            .and_then(|names| {
-                let with = |name| Stack::of_context(context, name, request.schedulers, disk);
-                names.into_iter().map(with).collect()
-            }),
-    };
-    let stacks = match stacks {
-        Ok(stacks) => stacks,
+    let (stacks, processes) = match known(survey, disk, machine, request.schedulers) {
+        Ok(known) => known,
         Err(why) => return Ok(Outcome::Refused(why)),
     };
-    let context = match machine {
-        Machine::Recorded(context, _) => context.clone(),
-        Machine::Simulated(e) => {
-            let catalogue = blklab_sim::catalogue_with(request.schedulers);
-            match crate::why::context_of(e, &catalogue) {
-                Ok(context) => context,
-                Err(why) => return Ok(Outcome::Refused(why)),
-            }
-        }
-    };
-    let is_run = matches!(machine, Machine::Simulated(_));
-    let processes = Processes::new(&context, survey, disk, is_run);
     let attempt = |stack: &Stack, direct: bool| -> Result<Result<ReEnacted, Error>, E> {
         let options = Options {
             direct,
@@ -140,4 +111,33 @@ pub fn re_enact<E>(
         best.tried = tried;
     }
     Ok(Outcome::Done(Box::new(best)))
+}
+
+/// The stacks that a machine may have had, and what is known of its processes.
+fn known(
+    survey: &Survey,
+    disk: &DiskSurvey,
+    machine: Machine<'_>,
+    schedulers: Schedulers,
+) -> Result<(Vec<Stack>, Processes), Error> {
+    match machine {
+        Machine::Simulated(e) => {
+            let catalogue = blklab_sim::catalogue_with(schedulers);
+            let models = crate::targets::models_of(e, &catalogue);
+            let stack = Stack {
+                // What a real kernel did before is not known.
+                begins_idle: models.target == e.target,
+                ..Stack::of_run(&models, schedulers)
+            };
+            let context = crate::why::context_of(e, &catalogue)?;
+            let processes = Processes::new(&context, survey, disk, true);
+            Ok((vec![stack], processes))
+        }
+        Machine::Recorded(context, tries) => {
+            let names = candidates(context, schedulers, tries)?.into_iter();
+            let stacks = names.map(|name| Stack::of_context(context, name, schedulers, disk));
+            let stacks: Result<Vec<Stack>, Error> = stacks.collect();
+            Ok((stacks?, Processes::new(context, survey, disk, false)))
+        }
+    }
 }

@@ -606,18 +606,20 @@ impl<'a> Replay<'a> {
     }
 
     fn after_submission(&mut self, who: usize, state: Submit) {
-        if state == Submit::Refused {
-            self.submitters[who].nr_bios -= 1;
-        }
-        if let Submit::Sleeps(pending) = state {
-            let now = self.agenda.now();
-            let slept = Slept {
-                cause: self.queue.sleeps_for(self.submitters[who].task),
-                from: now,
-                to: now,
-            };
-            self.submitters[who].pending = Some((pending, slept));
-            self.sleep(who);
+        match state {
+            Submit::Sleeps(pending) => {
+                let now = self.agenda.now();
+                let slept = Slept {
+                    cause: self.queue.sleeps_for(self.submitters[who].task),
+                    from: now,
+                    to: now,
+                };
+                self.submitters[who].pending = Some((pending, slept));
+                self.sleep(who);
+            }
+            // Nobody has the bio.
+            Submit::Refused => self.submitters[who].nr_bios -= 1,
+            Submit::Done | Submit::Pays(_) => {}
         }
     }
 
